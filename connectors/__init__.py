@@ -1,0 +1,1 @@
+"""Sources and sinks: what feeds the monitor, and where its answers go."""

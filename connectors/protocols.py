@@ -1,0 +1,108 @@
+"""What a source and a sink are. Everything that the service knows about the outside stands on this page.
+
+A source yields batches of raw records with their positions; it never interprets them. A sink takes messages, and
+publishes all that it was given together with a checkpoint, or nothing: that is the whole of exactly once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Channel = Literal["results", "recalibrations", "events", "dead-letters"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RawBatch:
+    """Consecutive records of one partition (a file, a topic's partition), undecoded."""
+
+    partition: str
+    records: Sequence[bytes | None]
+    """None is a record without a value (a tombstone): it is rejected by name, not skipped."""
+    offsets: NDArray[np.int64]
+    """Where each record starts; strictly increasing inside a partition."""
+    next_offset: int
+    """Where reading goes on after this batch."""
+    timestamps: NDArray[np.int64] | None = None
+    """The records' own times (microseconds since the epoch), for events that carry none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far one partition has come: what a restart needs to go on as if nothing had happened."""
+
+    offset: int
+    """Where to read again: the earliest record that an open window still needs, or the next one."""
+    running_max: int
+    """The newest event time seen before `offset`; microseconds, `NEVER` before the first event."""
+    read: int
+    """Records before this have been judged already: on a re-read they are not dead-lettered again."""
+    closed: int
+    """The watermark up to which windows have been closed and published."""
+
+
+NEVER = -(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Everything that is committed together with the messages."""
+
+    progress: Mapping[str, Progress] = field(default_factory=dict)
+    counted: Mapping[str, int] = field(default_factory=dict)
+    """For streams with count windows: how many windows each has closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing to publish."""
+
+    channel: Channel
+    key: bytes
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class Source(Protocol):
+    """Yields raw records with positions. Not thread-safe: one loop owns it."""
+
+    def start(self, checkpoint: Checkpoint | None) -> None:
+        """Open, and go to the checkpoint's offsets; partitions it does not name start where the source is told to."""
+        ...
+
+    def poll(self, timeout: float) -> Sequence[RawBatch]:
+        """The next batches, in order within each partition; empty if nothing came within `timeout` seconds."""
+        ...
+
+    def partitions(self) -> Sequence[str]:
+        """The partitions that this source reads now; a window waits for every one of them."""
+        ...
+
+    def waiting(self, partition: str) -> bool:
+        """Whether records are known to wait unread in this partition: only a partition without any can be idle."""
+        ...
+
+    @property
+    def finished(self) -> bool:
+        """True when nothing more will ever come (the end of plain files)."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Sink(Protocol):
+    """Takes messages and publishes them together with a checkpoint, or not at all."""
+
+    def recover(self) -> Checkpoint | None:
+        """Take back whatever was written and never committed; return the last committed checkpoint."""
+        ...
+
+    def write(self, message: Message) -> None: ...
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Publish everything written since the last commit together with the checkpoint: all or nothing."""
+        ...
+
+    def close(self) -> None: ...

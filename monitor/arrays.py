@@ -1,0 +1,40 @@
+"""Arrays as values: the types that cross file boundaries, and how an array is checked and frozen."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from monitor.errors import InputError
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+UNLABELLED = -1
+
+
+def frozen_matrix(values: ArrayLike, name: str, columns: int | None = None) -> Matrix:
+    """A read-only C-ordered float64 matrix; the caller's own array is never frozen nor changed."""
+    matrix = np.array(values, dtype=np.float64, order="C", ndmin=2)
+    if matrix.ndim != 2 or (columns is not None and matrix.shape[1] != columns):
+        raise InputError(f"{name}: want shape (events, {columns or 'columns'}), got {np.shape(values)}")
+    matrix.flags.writeable = False
+    return matrix
+
+
+def frozen_vector(values: ArrayLike, name: str, length: int | None = None) -> Vector:
+    """A read-only float64 vector."""
+    vector = np.array(values, dtype=np.float64)
+    if vector.ndim != 1 or (length is not None and vector.size != length):
+        raise InputError(f"{name}: want shape ({length if length is not None else 'n'},), got {vector.shape}")
+    vector.flags.writeable = False
+    return vector
+
+
+def frozen_labels(values: ArrayLike, name: str, length: int | None = None) -> Labels:
+    """Read-only class numbers; `UNLABELLED` marks an event whose label is not known."""
+    labels = np.array(values, dtype=np.int64)
+    if labels.ndim != 1 or (length is not None and labels.size != length):
+        raise InputError(f"{name}: want shape ({length if length is not None else 'n'},), got {labels.shape}")
+    labels.flags.writeable = False
+    return labels
