@@ -30,6 +30,18 @@ class RawBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """How far one stream's count windows have come in one partition."""
+
+    windows: int
+    """How many windows the stream has closed."""
+    offset: int
+    """The record that holds the first event of the open window, or the next record."""
+    skip: int
+    """How many events of that record already went into closed windows (a record may carry many events)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far one partition has come: what a restart needs to go on as if nothing had happened."""
 
@@ -40,7 +52,9 @@ class Progress:
     read: int
     """Records before this have been judged already: on a re-read they are not dead-lettered again."""
     closed: int
-    """The watermark up to which windows have been closed and published."""
+    """Windows whose end plus allowed lateness is not after this have been published."""
+    counted: Mapping[str, Counted] = field(default_factory=dict)
+    """By stream, for streams with count windows."""
 
 
 NEVER = -(2**62)
@@ -48,11 +62,9 @@ NEVER = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Everything that is committed together with the messages."""
+    """Everything that is committed together with the messages: the progress of each partition."""
 
     progress: Mapping[str, Progress] = field(default_factory=dict)
-    counted: Mapping[str, int] = field(default_factory=dict)
-    """For streams with count windows: how many windows each has closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,10 @@ class Source(Protocol):
         ...
 
     def partitions(self) -> Sequence[str]:
-        """The partitions that this source reads now; a window waits for every one of them."""
+        """The partitions that may still bring records; a window waits for every one of them.
+
+        A file that was read to its end (and is not followed) is no longer among them.
+        """
         ...
 
     def waiting(self, partition: str) -> bool:
