@@ -4,7 +4,7 @@ A source yields batches of raw records with their positions; it never interprets
 publishes all that it was given together with a checkpoint, or nothing: that is the whole of exactly once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -77,6 +77,19 @@ class Message:
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """Partitions that came and went, because members of a group did, or because a commit was refused.
+
+    What was read of the partitions in `gone` and is not committed leaves the open windows without a trace: their new
+    owner reads it again. The partitions in `came` begin at their `Progress`, exactly as after a restart (None: no one
+    has ever committed there, they begin fresh). A partition in both was away and is back: forget it, then begin it.
+    """
+
+    gone: frozenset[str] = frozenset()
+    came: Mapping[str, Progress | None] = field(default_factory=dict)
+
+
 class Source(Protocol):
     """Yields raw records with positions. Not thread-safe: one loop owns it."""
 
@@ -84,8 +97,20 @@ class Source(Protocol):
         """Open, and go to the checkpoint's offsets; partitions it does not name start where the source is told to."""
         ...
 
-    def poll(self, timeout: float) -> Sequence[RawBatch]:
-        """The next batches, in order within each partition; empty if nothing came within `timeout` seconds."""
+    def reassigned(self) -> Reassignment | None:
+        """What changed in `partitions()` since the last call; None if nothing did (always, for plain files).
+
+        Asked before every poll. A group source has no partitions after `start`: they come this way. Until a change
+        has been fetched here, `poll` yields nothing of the partitions that came and nothing of those that went.
+        """
+        ...
+
+    def poll(self, timeout: float, held: Collection[str] = ()) -> Sequence[RawBatch]:
+        """The next batches, in order within each partition; empty if nothing came within `timeout` seconds.
+
+        Nothing of the partitions in `held`: the service has enough of them until the others catch up. It goes on
+        polling all the same, which keeps connections and group membership alive.
+        """
         ...
 
     def partitions(self) -> Sequence[str]:
@@ -117,7 +142,11 @@ class Sink(Protocol):
     def write(self, message: Message) -> None: ...
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Publish everything written since the last commit together with the checkpoint: all or nothing."""
+        """Publish everything written since the last commit together with the checkpoint: all or nothing.
+
+        Raises CommitRefusedError when the group has moved on and the partitions may belong to someone else: nothing
+        was published, what was written is dropped, and the source's next `reassigned` says where to begin again.
+        """
         ...
 
     def close(self) -> None: ...

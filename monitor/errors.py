@@ -5,6 +5,7 @@ ShiftwatchError
 ├── ArtefactError        a reference file is truncated, tampered with, or from a newer version
 ├── InputError           arrays or parameters handed to a function make no sense (also a ValueError)
 ├── ConnectorError       a source or sink cannot go on
+│   └── CommitRefusedError   the partitions have moved to another member: begin again where the source says
 └── DeadLetterLimitError too many records were rejected: somebody should look before more are thrown away
 """
 
@@ -33,6 +34,10 @@ class InputError(ShiftwatchError, ValueError):
 
 class ConnectorError(ShiftwatchError):
     """A source or a sink cannot go on."""
+
+
+class CommitRefusedError(ConnectorError):
+    """Nothing was published: the partitions may belong to another member now. Not a failure, a turn of the loop."""
 
 
 class DeadLetterLimitError(ShiftwatchError):
