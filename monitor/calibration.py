@@ -1,0 +1,269 @@
+"""Post-hoc calibration of posteriors: everything that turns what a model says into what its labels support.
+
+Every method is fitted on labelled hold-out events and is followed by *balancing*: class weights that make the mean
+calibrated posterior equal to the class prevalence. EM takes that prevalence as its source prior, and its fixed
+point on the reference is the reference only when the two agree (Saerens et al. 2002, eq 2.8 at convergence).
+
+Notation: p the model's posteriors (events, classes), z = log p, q the calibrated posteriors.
+
+1. Platt, J. (1999). Probabilistic outputs for support vector machines.
+2. Guo, C. et al. (2017). On calibration of modern neural networks.
+3. Alexandari, A., Kundaje, A., Shrikumar, A. (2020). Maximum likelihood with bias-corrected calibration.
+4. Zadrozny, B., Elkan, C. (2002). Transforming classifier scores into accurate multiclass probability estimates.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, log_softmax, softmax
+
+from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.errors import InputError
+from monitor.sampling import stratified_folds, stratified_sample
+from monitor.tolerances import BALANCE_ERROR, CALIBRATION_ROWS, POSTERIOR_FLOOR
+
+Parameters = Mapping[str, Vector]
+Selection = Literal["auto", "none", "temperature", "bias-corrected-temperature", "vector", "platt", "isotonic"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """A fitted map from posteriors to calibrated posteriors; calling it applies it."""
+
+    method: str
+    parameters: Parameters
+    log_weights: Vector
+    """Added to the calibrated log-posteriors of each class: what balances their mean with the prevalence."""
+
+    def __call__(self, posteriors: Matrix) -> Matrix:
+        if self.method == "none":
+            return posteriors
+        return _weighted(METHODS[self.method].apply(posteriors, self.parameters), self.log_weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A registry entry: how the parameters are fitted, and how they are applied."""
+
+    fit: Callable[[Matrix, Labels], Parameters]
+    apply: Callable[[Matrix, Parameters], Matrix]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CrossFit:
+    """A calibration, and what it does out of sample: each fold is calibrated by the map of the other folds."""
+
+    calibration: Calibration
+    posteriors: Matrix
+    log_loss: float
+    """Mean log loss of the out-of-sample calibrated posteriors, in nats."""
+
+
+def identity(classes: int) -> Calibration:
+    """No calibration at all."""
+    return Calibration("none", {}, np.zeros(classes))
+
+
+def fit(posteriors: Matrix, labels: Labels, method: str) -> Calibration:
+    """The map of one method, fitted on these events and balanced with their prevalence."""
+    if method not in METHODS:
+        raise InputError(f"calibration: want one of {sorted(METHODS)}, got {method!r}")
+    if method == "none":
+        return identity(posteriors.shape[1])
+    parameters = METHODS[method].fit(posteriors, labels)
+    prevalence = np.bincount(labels, minlength=posteriors.shape[1]) / labels.size
+    return Calibration(method, parameters, balance(METHODS[method].apply(posteriors, parameters), prevalence))
+
+
+def cross_fit(posteriors: Matrix, labels: Labels, method: str, seed: int, folds: int = 5) -> CrossFit:
+    """Fit on everything for later use, and on all folds but one for the posteriors of that one."""
+    fold = stratified_folds(labels, folds, seed)
+    out = np.empty_like(posteriors)
+    for number in range(int(fold.max()) + 1):
+        held = fold == number
+        out[held] = fit(*_capped(posteriors, labels, ~held, seed), method)(posteriors[held])
+    everything = np.ones(labels.size, dtype=np.bool_)
+    final = fit(*_capped(posteriors, labels, everything, seed), method)
+    if method != "none" and labels.size > CALIBRATION_ROWS:
+        prevalence = np.bincount(labels, minlength=posteriors.shape[1]) / labels.size
+        unbalanced = METHODS[method].apply(posteriors, final.parameters)
+        final = replace(final, log_weights=balance(unbalanced, prevalence))
+    return CrossFit(final, out, log_loss(out, labels))
+
+
+def choose(posteriors: Matrix, labels: Labels, method: str, seed: int) -> tuple[CrossFit, dict[str, float]]:
+    """The cross-fit of a method, or with "auto" of the one with the lowest out-of-sample log loss; all log losses."""
+    if method != "auto":
+        chosen = cross_fit(posteriors, labels, method, seed)
+        return chosen, {method: chosen.log_loss}
+    rows, classes = _capped(posteriors, labels, np.ones(labels.size, dtype=np.bool_), seed)
+    trials = {name: cross_fit(rows, classes, name, seed).log_loss for name in METHODS if name != "none"}
+    best = min(trials, key=lambda name: trials[name])
+    raw = log_loss(_floored(rows), classes)
+    return cross_fit(posteriors, labels, best, seed), {"none": raw, **trials}
+
+
+def balance(posteriors: Matrix, prevalence: Vector) -> Vector:
+    """Class log-weights w with mean_i softmax(log q_i + w) = prevalence, by damped Newton steps.
+
+    The weights maximise sum_c prevalence_c w_c - mean_i log sum_c q_ic exp(w_c), which is concave: a step that
+    does not improve it is halved. Where no weights balance (one class certain everywhere) the best are returned.
+    """
+    z = np.log(_floored(posteriors))
+
+    def objective(w: Vector) -> float:
+        shifted = z + w
+        top = shifted.max(axis=1)
+        return float(prevalence @ w - np.mean(top + np.log(np.exp(shifted - top[:, None]).sum(axis=1))))
+
+    w = np.zeros(prevalence.size)
+    value = objective(w)
+    for _ in range(50):
+        q = softmax(z + w, axis=1)
+        mean = q.mean(axis=0)
+        gradient = prevalence - mean
+        if np.abs(gradient).max() < BALANCE_ERROR:
+            break
+        curvature = np.diag(mean + BALANCE_ERROR) - q.T @ q / q.shape[0]
+        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+        step *= min(1.0, 5.0 / max(1e-300, float(np.abs(step).max())))
+        for _ in range(30):
+            if (candidate := objective(w + step)) >= value:
+                break
+            step = step / 2
+        else:
+            break
+        w, value = w + step, candidate
+    return np.asarray(w - w.mean())
+
+
+def log_loss(posteriors: Matrix, labels: Labels) -> float:
+    """Mean of -log of the true class's posterior, floored so that an impossible event costs finitely much."""
+    return float(-np.mean(np.log(np.maximum(posteriors[np.arange(labels.size), labels], POSTERIOR_FLOOR))))
+
+
+def _capped(posteriors: Matrix, labels: Labels, keep: Flags, seed: int) -> tuple[Matrix, Labels]:
+    """The kept rows, or a seeded stratified part of them: a map of a few parameters gains nothing from more."""
+    rows = np.flatnonzero(keep)
+    if rows.size > CALIBRATION_ROWS:
+        rows = rows[stratified_sample(labels[rows], CALIBRATION_ROWS, seed)]
+    return posteriors[rows], labels[rows]
+
+
+def _floored(posteriors: Matrix) -> Matrix:
+    return np.maximum(posteriors, POSTERIOR_FLOOR)
+
+
+def _weighted(posteriors: Matrix, log_weights: Vector) -> Matrix:
+    weighted = posteriors * np.exp(log_weights)
+    return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
+
+
+def _fit_scaled(posteriors: Matrix, labels: Labels, shared_slope: bool, biased: bool) -> Parameters:
+    """Maximum likelihood of softmax(s z + b): temperature 1/s (ref 2), with b (ref 3), or s per class (vector).
+
+    A unit normal prior on s - 1 and b in all, not per event: it matters only where the classes are separable
+    and the maximum is at infinity.
+    """
+    z = np.log(_floored(posteriors))
+    n, k = z.shape
+    slopes = 1 if shared_slope else k
+    rows = np.arange(n)
+
+    def loss(theta: Vector) -> tuple[float, Vector]:
+        s, b = theta[:slopes], theta[slopes:]
+        log_q = log_softmax(z * s + (b if biased else 0.0), axis=1)
+        residual = np.exp(log_q)
+        value = -log_q[rows, labels].sum() + 0.5 * (((s - 1) ** 2).sum() + (b**2).sum())
+        residual[rows, labels] -= 1
+        per_class = np.einsum("ik,ik->k", residual, z)
+        slope = per_class.sum(keepdims=True) if shared_slope else per_class
+        return value / n, np.concatenate([slope + s - 1, residual.sum(axis=0) + b if biased else b]) / n
+
+    start = np.concatenate([np.ones(slopes), np.zeros(k if biased else 0)])
+    bounds = [(1e-3, None)] * slopes + [(None, None)] * (start.size - slopes)
+    theta = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return {
+        "slopes": np.broadcast_to(theta[:slopes], k).copy(),
+        "intercepts": theta[slopes:] if biased else np.zeros(k),
+    }
+
+
+def _apply_scaled(posteriors: Matrix, parameters: Parameters) -> Matrix:
+    z = np.log(_floored(posteriors))
+    return np.asarray(softmax(z * parameters["slopes"] + parameters["intercepts"], axis=1))
+
+
+def _logits(posteriors: Matrix) -> Matrix:
+    return np.log(_floored(posteriors)) - np.log(_floored(1.0 - posteriors))
+
+
+def _fit_platt(posteriors: Matrix, labels: Labels) -> Parameters:
+    """One sigmoid(a f + b) of the log-odds f per class, on Platt's targets (ref 1).
+
+    The targets are (N+ + 1)/(N+ + 2) for the class's events and 1/(N- + 2) for the rest: no class is ever certain.
+    """
+    f = _logits(posteriors)
+    slopes, intercepts = np.empty(f.shape[1]), np.empty(f.shape[1])
+    for c in range(f.shape[1]):
+        positive = labels == c
+        members = int(positive.sum())
+        target = np.where(positive, (members + 1) / (members + 2), 1 / (labels.size - members + 2))
+        slopes[c], intercepts[c] = _fit_sigmoid(f[:, c], target)
+    return {"slopes": slopes, "intercepts": intercepts}
+
+
+def _fit_sigmoid(f: Vector, target: Vector) -> tuple[float, float]:
+    def loss(theta: Vector) -> tuple[float, Vector]:
+        u = theta[0] * f + theta[1]
+        value = -np.mean(target * log_expit(u) + (1 - target) * log_expit(-u))
+        residual = expit(u) - target
+        return float(value), np.array([np.mean(residual * f), np.mean(residual)])
+
+    slope, intercept = minimize(loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B").x
+    return float(slope), float(intercept)
+
+
+def _apply_platt(posteriors: Matrix, parameters: Parameters) -> Matrix:
+    return _shares(expit(_logits(posteriors) * parameters["slopes"] + parameters["intercepts"]))
+
+
+def _shares(scores: Matrix) -> Matrix:
+    """Per-class probabilities made to sum to one; a floor keeps every class possible and every row divisible."""
+    floored = _floored(scores)
+    return np.asarray(floored / floored.sum(axis=1, keepdims=True))
+
+
+def _fit_isotonic(posteriors: Matrix, labels: Labels) -> Parameters:
+    """One isotonic regression per class (ref 4), kept away from 0 and 1 by Platt's targets.
+
+    A step of a few events says 0 or 1 exactly; one later event of the other class would then be impossible.
+    """
+    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 - half a second that only a build should pay
+
+    parameters: dict[str, Vector] = {}
+    for c in range(posteriors.shape[1]):
+        positive = labels == c
+        members = int(positive.sum())
+        low, high = 1 / (labels.size - members + 2), (members + 1) / (members + 2)
+        steps = IsotonicRegression(y_min=low, y_max=high, out_of_bounds="clip").fit(posteriors[:, c], positive)
+        parameters[f"x{c}"], parameters[f"y{c}"] = steps.X_thresholds_, steps.y_thresholds_
+    return parameters
+
+
+def _apply_isotonic(posteriors: Matrix, parameters: Parameters) -> Matrix:
+    steps = [np.interp(posteriors[:, c], parameters[f"x{c}"], parameters[f"y{c}"]) for c in range(posteriors.shape[1])]
+    return _shares(np.column_stack(steps))
+
+
+METHODS: Mapping[str, Method] = {
+    "none": Method(lambda _posteriors, _labels: {}, lambda posteriors, _parameters: posteriors),
+    "temperature": Method(lambda p, y: _fit_scaled(p, y, True, False), _apply_scaled),
+    "bias-corrected-temperature": Method(lambda p, y: _fit_scaled(p, y, True, True), _apply_scaled),
+    "vector": Method(lambda p, y: _fit_scaled(p, y, False, True), _apply_scaled),
+    "platt": Method(_fit_platt, _apply_platt),
+    "isotonic": Method(_fit_isotonic, _apply_isotonic),
+}
