@@ -1,15 +1,24 @@
 """What a window is: frozen columns of events with an identity. Everything that makes, merges or orders one.
 
-A window is algebra: `merge` is associative and commutative, and `ordered` puts the rows into an order that
-depends on the rows alone, so any batching and any arrival order gives the same bytes downstream.
+A window is algebra: `merge` is associative and commutative up to the order of rows, and `ordered` puts the rows
+into an order that depends on the rows alone, so any batching and any arrival order gives the same bytes downstream.
 """
 
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
+from zlib import crc32
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from monitor.arrays import Labels, Matrix, Vector, frozen_labels, frozen_matrix
+from monitor.arrays import UNLABELLED, Flags, Labels, Matrix, Vector, frozen_labels, frozen_matrix
+from monitor.errors import InputError
+
+OTHER_SEGMENTS = "(other)"
+
+Rows = NDArray[np.int64] | Flags | slice
+_Item = TypeVar("_Item", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +38,23 @@ class WindowCounts:
     late: int = 0
     rejected: int = 0
     sampled_out: int = 0
-    """Events above the maximum that the reservoir left out."""
+    """Events above the maximum, left out by the reservoir."""
+
+    def __add__(self, other: Self) -> Self:
+        return replace(
+            self,
+            late=self.late + other.late,
+            rejected=self.rejected + other.rejected,
+            sampled_out=self.sampled_out + other.sampled_out,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """Which segment each row belongs to: `names[codes[i]]`."""
+
+    codes: NDArray[np.int32]
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +64,14 @@ class Window:
     posteriors: Matrix
     features: Matrix | None = None
     labels: Labels | None = None
+    """Class numbers, `UNLABELLED` where not known; None when no event of the window is labelled."""
     predictions: Vector | None = None
+    """A regressor's outputs; the posteriors of a regression stream have no columns."""
+    targets: Vector | None = None
+    """What a regressor should have said, NaN where not known."""
+    timestamps: Labels | None = None
+    ids: NDArray[np.object_] | None = None
+    segments: Segments | None = None
     key: WindowKey = WindowKey()
     counts: WindowCounts = WindowCounts()
     closed_because: str = ""
@@ -54,9 +86,12 @@ class Window:
         """A window from plain arrays: posteriors (events, classes), features (events, features), class numbers."""
         matrix = frozen_matrix(posteriors, "posteriors")
         rows = matrix.shape[0]
+        inputs = None if features is None else frozen_matrix(features, "features")
+        if inputs is not None and inputs.shape[0] != rows:
+            raise InputError(f"features: want {rows} rows, one for each row of posteriors, got {inputs.shape[0]}")
         return cls(
             posteriors=matrix,
-            features=None if features is None else frozen_matrix(features, "features"),
+            features=inputs,
             labels=None if labels is None else frozen_labels(labels, "labels", rows),
         )
 
@@ -64,3 +99,152 @@ class Window:
     def events(self) -> int:
         """How many rows the window holds."""
         return int(self.posteriors.shape[0])
+
+    def take(self, rows: Rows) -> Self:
+        """The same window with only these rows, in this order."""
+        return replace(
+            self,
+            posteriors=_read_only(self.posteriors[rows]),
+            features=_picked(self.features, rows),
+            labels=_picked(self.labels, rows),
+            predictions=_picked(self.predictions, rows),
+            targets=_picked(self.targets, rows),
+            timestamps=_picked(self.timestamps, rows),
+            ids=_picked(self.ids, rows),
+            segments=None
+            if self.segments is None
+            else Segments(_read_only(self.segments.codes[rows]), self.segments.names),
+        )
+
+
+def merge(windows: Sequence[Window]) -> Window:
+    """All rows and counts of several parts of one window; the key and the closing reason are the first part's."""
+    first = windows[0]
+    if len(windows) == 1:
+        return first
+    sizes = [part.events for part in windows]
+    return replace(
+        first,
+        posteriors=_read_only(np.concatenate([part.posteriors for part in windows])),
+        features=_joined([part.features for part in windows], sizes, np.nan),
+        labels=_joined([part.labels for part in windows], sizes, UNLABELLED),
+        predictions=_joined([part.predictions for part in windows], sizes, np.nan),
+        targets=_joined([part.targets for part in windows], sizes, np.nan),
+        timestamps=_joined([part.timestamps for part in windows], sizes, 0),
+        ids=_joined([part.ids for part in windows], sizes, None),
+        segments=_joined_segments(windows),
+        counts=sum((part.counts for part in windows), WindowCounts()),
+    )
+
+
+def ordered(window: Window) -> Window:
+    """The rows by event time and, where that ties, by content: rows that tie in both are the same row."""
+    if window.events < 2:
+        return window
+    digests = row_digests(window)
+    keys = (digests,) if window.timestamps is None else (digests, window.timestamps)
+    return window.take(np.lexsort(keys))
+
+
+def sampled(window: Window, most: int, seed: int = 0) -> Window:
+    """At most `most` rows: those with the smallest seeded digests (bottom-k sampling).
+
+    The digest depends on the row alone, so the sample is the same whatever the batching, and sampling parts before
+    merging them loses nothing: the smallest of the whole are among the smallest of each part.
+    """
+    surplus = window.events - most
+    if surplus <= 0:
+        return window
+    kept = np.argpartition(row_digests(window, seed), most - 1)[:most]
+    counts = window.counts + WindowCounts(sampled_out=surplus)
+    return replace(window.take(np.sort(kept)), counts=counts)
+
+
+def by_segment(window: Window, most: int) -> list[Window]:
+    """One window for each segment, the biggest `most` by name and the rest together as `OTHER_SEGMENTS`."""
+    if window.segments is None:
+        return []
+    codes, names = window.segments.codes, window.segments.names
+    sizes = np.bincount(codes, minlength=len(names))
+    ranked = sorted((code for code in range(len(names)) if sizes[code]), key=lambda code: (-sizes[code], names[code]))
+    groups = [(names[code], codes == code) for code in sorted(ranked[:most], key=lambda code: names[code])]
+    if len(ranked) > most:
+        groups.append((OTHER_SEGMENTS, np.isin(codes, ranked[most:])))
+    return [
+        replace(
+            window.take(rows),
+            key=replace(window.key, segment=name),
+            # What was late or rejected cannot be told apart by segment: those counts stay with the stream's window.
+            counts=WindowCounts(),
+        )
+        for name, rows in groups
+    ]
+
+
+def row_digests(window: Window, seed: int = 0) -> NDArray[np.uint64]:
+    """A 64-bit digest of each row's content, vectorised (the finaliser of SplitMix64, column by column)."""
+    digests = np.full(window.events, _mixed(np.array([seed], dtype=np.uint64))[0], dtype=np.uint64)
+    for column in _columns(window):
+        digests = _mixed(digests ^ column)
+    return digests
+
+
+def _columns(window: Window) -> Iterable[NDArray[np.uint64]]:
+    for matrix in (window.posteriors, window.features):
+        if matrix is not None:
+            yield from (_bits(matrix[:, column]) for column in range(matrix.shape[1]))
+    for vector in (window.predictions, window.targets, window.timestamps):
+        if vector is not None:
+            yield _bits(vector)
+    # A part without any label must digest as it would beside labelled parts.
+    yield _bits(np.full(window.events, UNLABELLED) if window.labels is None else window.labels)
+    if window.segments is not None:
+        named = np.array([crc32(name.encode()) for name in window.segments.names], dtype=np.uint64)
+        yield named[window.segments.codes]
+    if window.ids is not None:
+        yield np.array([crc32(str(event).encode()) for event in window.ids], dtype=np.uint64)
+
+
+def _bits(column: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.uint64]:
+    # Adding zero turns -0.0 into 0.0: equal numbers must have equal digests.
+    return np.ascontiguousarray(column + 0).view(np.uint64)
+
+
+def _mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    mixed = state + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _read_only(array: NDArray[_Item]) -> NDArray[_Item]:
+    array.flags.writeable = False
+    return array
+
+
+def _picked(array: NDArray[_Item] | None, rows: Rows) -> NDArray[_Item] | None:
+    return None if array is None else _read_only(array[rows])
+
+
+def _joined(parts: Sequence[NDArray[_Item] | None], sizes: Sequence[int], absent: Any) -> NDArray[_Item] | None:
+    """One column from the parts' columns; a part without the column counts as `absent` in every row."""
+    known = next((part for part in parts if part is not None), None)
+    if known is None:
+        return None
+    shape = known.shape[1:]
+    filled = [
+        np.full((size, *shape), absent, dtype=known.dtype) if part is None else part
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return _read_only(np.concatenate(filled))
+
+
+def _joined_segments(windows: Sequence[Window]) -> Segments | None:
+    """Names sorted, so that the codes depend on the set of names and not on who came first."""
+    parts = [part.segments or Segments(np.zeros(part.events, dtype=np.int32), ("",)) for part in windows]
+    if all(part.segments is None for part in windows):
+        return None
+    names = sorted(set().union(*(part.names for part in parts)))
+    number = {name: code for code, name in enumerate(names)}
+    recoded = [np.array([number[name] for name in part.names], dtype=np.int32)[part.codes] for part in parts]
+    return Segments(_read_only(np.concatenate(recoded)), tuple(names))
