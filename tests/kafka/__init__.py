@@ -1,0 +1,1 @@
+"""Kafka connectors against real parts: librdkafka's mock cluster, and Apache Kafka itself."""

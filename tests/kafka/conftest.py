@@ -1,0 +1,33 @@
+"""Brokers for tests: the mock starts in milliseconds; Apache Kafka is started once a session, when first asked for."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kafka import apache
+from tests.kafka.mock import MockCluster
+
+
+@pytest.fixture
+def mock_cluster() -> Iterator[MockCluster]:
+    cluster = MockCluster()
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apache.Cluster]:
+    """One real broker for the session; skipped with the reason where it cannot run, except in CI, where it must."""
+    require_apache()
+    cluster = apache.Cluster(tmp_path_factory.mktemp("kafka"))
+    yield cluster
+    cluster.close()
+
+
+def require_apache() -> None:
+    reason = apache.unavailable()
+    if reason is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"Apache Kafka has to run in CI: {reason}")
+        pytest.skip(f"Apache Kafka cannot run here: {reason}")
