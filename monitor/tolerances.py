@@ -23,3 +23,79 @@ BALANCE_ERROR = 1e-9
 # A calibration map has a few parameters per class: beyond this many events its sampling error (0.7 %) is no longer
 # what limits it, and a build should not wait for it.
 CALIBRATION_ROWS = 20_000
+
+# A feature is explained only where it moved: the monitor's nominal level, per feature, before correction across them.
+EXPLANATION_LEVEL = 0.01
+
+# A shift of 0.025 standard deviations of a normal feature is a distance of 0.01: below it a million events are
+# significant and no threshold of a model would notice.
+EXPLANATION_FLOOR = 0.01
+
+# The p-value under which "the feature kept its direction" is given up for a mirrored line. Far below any level,
+# because mirroring by mistake sends every event to the wrong side of every threshold.
+MIRROR_EVIDENCE = 1e-6
+
+# One knot a percentile: 200 numbers a feature in the feed, and between two knots a hundredth of the events.
+PERCENTILE_KNOTS = 100
+
+# Categories of one feature that a reference tells apart, the most frequent first; the rest count as one value.
+# A chi-square cell of a feature with more values than this would be empty in windows of a few thousand.
+CATEGORIES_KEPT = 1_000
+
+# Sorted values kept per numeric feature, and over all features of a reference (about 36 MB on disk). Up to there a
+# distribution is exact; above, exact at evenly spaced quantiles of each class, with the largest error stated.
+VALUES_KEPT = 100_000
+VALUES_KEPT_IN_ALL = 4_000_000
+
+# Hold-out rows kept as rows in a reference, for whatever needs them (2 MB for ten features).
+SAMPLE_ROWS = 20_000
+
+# Newton's last step squares the error, so the solver goes on past the certified gap until the gap is rounding. This is
+# what makes two solvers agree on the priors, and not only on the likelihood, to nine digits.
+POLISHED_GAP = 1e-13
+
+# Steps of the certified solver. Ten is usual, thirty was the worst seen on weak classifiers; past this it is a defect.
+NEWTON_STEPS = 200
+
+# A step counts as progress if it wins this share of what its own model promised (Armijo); textbook value.
+SUFFICIENT_GAIN = 1e-4
+
+# The likelihood is first maximised on this many evenly spaced rows: its optimum is within one or two Newton steps
+# of the optimum over all rows, whatever the posteriors look like.
+WARM_START_ROWS = 16_384
+
+# Rows whose products are formed at once: 2,048 rows of 37 classes fill half of a 1 MB second-level cache.
+BLOCK_ROWS = 2_048
+
+# A Gram matrix whose smallest eigenvalue on the simplex is below this share of its largest says nothing about
+# some direction: 1e-12 is what rounding leaves of an exact zero in sums of a million products.
+SINGULAR = 1e-12
+
+# A multiplier of the simplex program counts as violated above this share of the problem's scale: rounding of a dot product.
+SIMPLEX_VIOLATION = 1e-13
+
+# Two-sided level of every interval, per class.
+INTERVAL_LEVEL = 0.95
+
+# Bins of the mergeable histogram of binary posteriors. With the sums kept per bin the error of the optimum falls with
+# the fourth power of the width: 1e-7 at this size, far below any sampling error, in 64 KB.
+HISTOGRAM_BINS = 4_096
+
+# CDE-iterate settles after three loops in the thesis' example and within ten in its figure 5.1.
+CDE_LOOPS = 100
+
+# Rounding of a sum that was written with three decimals: three times 0.333 is 0.999 and must pass POSTERIOR_SUM.
+SUM_ROUNDING = 1e-9
+
+# The longest record that is looked at: Kafka's own default for a message, 1 MiB.
+RECORD_BYTES = 1_048_576
+
+# Events in one record that is an array. Producers pack 10 to 100; the bound keeps one record's rejections small.
+RECORD_EVENTS = 1_000
+
+# How far ahead of now an event's time may lie, in microseconds. Clocks differ by seconds; the smallest error of a
+# time zone is 15 minutes, and one event that far ahead would make all others of its partition late.
+AHEAD = 14 * 60 * 1_000_000
+
+# Segment values longer than this are not names of anything: they would be labels of metrics.
+SEGMENT_LENGTH = 200
