@@ -1,0 +1,304 @@
+"""What the model looked like on labelled hold-out events: all that a window is ever compared with.
+
+A reference is reduced once from the hold-out events and never changes. `Reference.fit` makes one from arrays,
+`monitor.builder` from files of any size; both end in `reduce`.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from monitor import artefact, calibration, priors
+from monitor.arrays import Labels, Matrix, Vector, frozen_labels, frozen_matrix, frozen_vector
+from monitor.calibration import Calibration, Selection
+from monitor.columns import checked_posteriors, class_names, class_numbers, describe_features, encode_table, plain_list
+from monitor.errors import ArtefactError, InputError
+from monitor.priors.estimate import HoldOut, Statistics
+from monitor.profile import FeatureProfile, profile, values_kept
+from monitor.sampling import stratified_sample
+from monitor.schema import Feature, StreamSchema
+from monitor.tolerances import SAMPLE_ROWS
+from monitor.version import __version__
+from monitor.windows import Window
+
+Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """The hold-out events, reduced. Satisfies `monitor.priors.estimate.ReferenceView`."""
+
+    schema: StreamSchema
+    class_counts: Vector
+    """All labelled events of each class, also those beyond the rows that were kept."""
+    calibration: Calibration
+    statistics: Mapping[str, Statistics]
+    """By estimator: what its `summarise` kept of the hold-out events."""
+    features: tuple[FeatureProfile, ...]
+    sample: HoldOut
+    """At most `SAMPLE_ROWS` hold-out rows, classes in proportion, posteriors calibrated out of sample."""
+    estimator: str
+    """The estimator whose answer a window reports as its prevalence."""
+    facts: Facts
+    """How it was made: events, rows, seed, software, and what the build measured."""
+    version: str
+    """The hash of the content."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class names, in the order of every posterior vector."""
+        return self.schema.classes
+
+    @property
+    def source_priors(self) -> Vector:
+        """The class prevalence of the hold-out events, which is also the mean calibrated posterior."""
+        return frozen_vector(self.class_counts / self.class_counts.sum(), "source priors")
+
+    def prepare(self, window: Window) -> Window:
+        """The window with calibrated posteriors: what the statistics were computed from."""
+        if window.posteriors.shape[1] != len(self.classes):
+            raise InputError(
+                f"window: want {len(self.classes)} columns of posteriors {list(self.classes)}, "
+                f"got {window.posteriors.shape[1]}"
+            )
+        return replace(window, posteriors=frozen_matrix(self.calibration(window.posteriors), "posteriors"))
+
+    def encode(self, features: Any) -> Matrix:
+        """A table of raw feature values (a data frame, rows with names in them) as a window's feature matrix."""
+        return encode_table(features, self.schema.features)
+
+    @classmethod
+    def fit(
+        cls,
+        posteriors: ArrayLike,
+        labels: ArrayLike,
+        features: Any = None,
+        *,
+        classes: Iterable[Any] | None = None,
+        feature_names: Iterable[str] | None = None,
+        seed: int = 0,
+        stream: str = "",
+        positive: str | None = None,
+        calibration: Selection = "auto",
+    ) -> Self:
+        """The reference of a fitted classifier, from its posteriors on a labelled set it was not trained on.
+
+        `labels` are class names or class numbers. `classes` names the columns of `posteriors` (a scikit-learn
+        model's `classes_`); without it they are the sorted labels. `features` is a matrix or a data frame.
+        """
+        matrix = checked_posteriors(posteriors)
+        values = plain_list(labels)
+        names = class_names(values, classes, matrix.shape[1])
+        described = () if features is None else describe_features(features, feature_names)
+        if len(values) != matrix.shape[0]:
+            raise InputError(f"labels: want one for each of the {matrix.shape[0]} events, got {len(values)}")
+        table = None if features is None else encode_table(features, described)
+        if table is not None and table.shape[0] != matrix.shape[0]:
+            raise InputError(f"features: want a row for each of the {matrix.shape[0]} events, got {table.shape[0]}")
+        schema = StreamSchema(stream, names, described, _positive(names, positive))
+        numbers = class_numbers(values, names)
+        return cls.reduce(schema, matrix, numbers, table, seed=seed, calibration=calibration)
+
+    @classmethod
+    def reduce(
+        cls,
+        schema: StreamSchema,
+        posteriors: Matrix,
+        labels: Labels,
+        features: Matrix | None,
+        *,
+        seed: int,
+        calibration: Selection = "auto",
+        class_counts: Vector | None = None,
+        facts: Facts | None = None,
+    ) -> Self:
+        """A reference from checked columns; `class_counts` when the rows are a sample of more events than these."""
+        held_out, calibrated, log_losses = hold_out(schema, posteriors, labels, features, method=calibration, seed=seed)
+        counts = np.bincount(labels, minlength=len(schema.classes)) if class_counts is None else class_counts
+        return cls(
+            schema=schema,
+            class_counts=frozen_vector(counts, "class counts"),
+            calibration=calibrated,
+            statistics={
+                name: estimator.summarise(held_out) for name, estimator in getattr(priors, "ESTIMATORS", {}).items()
+            },
+            features=_profiles(schema.features, labels, features, len(schema.classes)),
+            sample=sample_of(held_out),
+            estimator=DEFAULT_ESTIMATOR,
+            facts={
+                "events": int(np.sum(counts)),
+                "rows": int(labels.size),
+                "seed": seed,
+                "log_loss": log_losses,
+                **(facts or {}),
+            },
+            version="",
+        ).sealed()
+
+    def sealed(self) -> Self:
+        """The same reference under the version that its content has."""
+        return replace(self, version=artefact.content_hash(_identity(self), _arrays(self)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one versioned, hashed file without pickle; readers see the old file or the new one, never half."""
+        header = {"software": __version__, "version": self.version, "facts": dict(self.facts), **_identity(self)}
+        artefact.save(path, header, _arrays(self))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a file back; whatever is wrong with it is an `ArtefactError` that says so."""
+        header, arrays = artefact.load(path)
+        try:
+            return cls(**_fields(header, arrays))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ArtefactError(f"{path}: the reference lacks or misstates {error}") from error
+
+
+DEFAULT_ESTIMATOR = "em"
+"""Until a build has compared the estimators on this very model."""
+
+
+def hold_out(
+    schema: StreamSchema,
+    posteriors: Matrix,
+    labels: Labels,
+    features: Matrix | None,
+    *,
+    method: Selection,
+    seed: int,
+) -> tuple[HoldOut, Calibration, dict[str, float]]:
+    """The hold-out events with out-of-sample calibrated posteriors, the calibration, and the log losses compared."""
+    counts = np.bincount(labels, minlength=len(schema.classes))
+    scarce = [f"{name} has {n}" for name, n in zip(schema.classes, counts, strict=True) if n < 2]
+    if scarce:
+        raise InputError(f"labels: every class needs at least two events; {', '.join(scarce)}")
+    fitted, log_losses = calibration.choose(posteriors, labels, method, seed)
+    held_out = HoldOut(
+        frozen_matrix(fitted.posteriors, "posteriors"),
+        frozen_labels(labels, "labels"),
+        None if features is None else frozen_matrix(features, "features"),
+        seed,
+    )
+    return held_out, fitted.calibration, log_losses
+
+
+def sample_of(held_out: HoldOut, rows: int = SAMPLE_ROWS) -> HoldOut:
+    """A seeded sample with the classes in proportion."""
+    picked = stratified_sample(held_out.labels, rows, held_out.seed)
+    return HoldOut(
+        frozen_matrix(held_out.posteriors[picked], "posteriors"),
+        frozen_labels(held_out.labels[picked], "labels"),
+        None if held_out.features is None else frozen_matrix(held_out.features[picked], "features"),
+        held_out.seed,
+    )
+
+
+def _positive(names: tuple[str, ...], positive: str | None) -> str | None:
+    """The class a bare score speaks of: as given, else the second of two, as in scikit-learn."""
+    if positive is not None and positive not in names:
+        raise InputError(f"positive: want one of the classes {list(names)}, got {positive!r}")
+    return positive if positive is not None or len(names) != 2 else names[1]
+
+
+def _profiles(
+    features: tuple[Feature, ...], labels: Labels, table: Matrix | None, classes: int
+) -> tuple[FeatureProfile, ...]:
+    if table is None:
+        return ()
+    keep = values_kept(len(features))
+    return tuple(profile(feature, table[:, j], labels, classes, keep) for j, feature in enumerate(features))
+
+
+def _identity(reference: Reference) -> dict[str, Any]:
+    """What of the header belongs to the content, as plain JSON."""
+    schema = reference.schema
+    return {
+        "stream": schema.stream,
+        "classes": list(schema.classes),
+        "positive": schema.positive,
+        "features": [
+            {"name": p.feature.name, "kind": p.feature.kind, "categories": list(p.feature.categories), "error": p.error}
+            for p in reference.features
+        ],
+        "calibration": reference.calibration.method,
+        "estimators": sorted(reference.statistics),
+        "estimator": reference.estimator,
+        "seed": reference.sample.seed,
+    }
+
+
+def _arrays(reference: Reference) -> dict[str, artefact.Array]:
+    """Every array under its place in the file."""
+    sample = reference.sample
+    arrays: dict[str, artefact.Array] = {
+        "class_counts": reference.class_counts,
+        "calibration/log_weights": reference.calibration.log_weights,
+        "sample/posteriors": sample.posteriors,
+        "sample/labels": _compact(sample.labels),
+    }
+    if sample.features is not None:
+        arrays["sample/features"] = sample.features
+    arrays |= {f"calibration/parameters/{name}": array for name, array in reference.calibration.parameters.items()}
+    for estimator, statistics in reference.statistics.items():
+        arrays |= {f"statistics/{estimator}/{name}": array for name, array in statistics.items()}
+    for j, p in enumerate(reference.features):
+        arrays |= {
+            f"features/{j}/values": p.values,
+            f"features/{j}/labels": _compact(p.labels),
+            f"features/{j}/class_counts": p.class_counts,
+            f"features/{j}/missing": p.missing,
+            f"features/{j}/counts": p.counts,
+        }
+    return arrays
+
+
+def _compact(labels: Labels) -> artefact.Array:
+    """Class numbers in the smallest type that holds them: a byte instead of eight on disk."""
+    return labels.astype(np.min_scalar_type(int(labels.max(initial=0))))
+
+
+def _fields(header: dict[str, Any], arrays: dict[str, artefact.Array]) -> dict[str, Any]:
+    """The constructor's arguments from a file."""
+    described = header["features"]
+    features = tuple(Feature(f["name"], f["kind"], tuple(f["categories"])) for f in described)
+    return {
+        "schema": StreamSchema(header["stream"], tuple(header["classes"]), features, header["positive"]),
+        "class_counts": arrays["class_counts"],
+        "calibration": Calibration(
+            header["calibration"], _under(arrays, "calibration/parameters"), arrays["calibration/log_weights"]
+        ),
+        "statistics": {name: _under(arrays, f"statistics/{name}") for name in header["estimators"]},
+        "features": tuple(
+            _profile(feature, described[j]["error"], _under(arrays, f"features/{j}"))
+            for j, feature in enumerate(features)
+        ),
+        "sample": HoldOut(
+            arrays["sample/posteriors"],
+            frozen_labels(arrays["sample/labels"], "labels"),
+            arrays.get("sample/features"),
+            header["seed"],
+        ),
+        "estimator": header["estimator"],
+        "facts": header["facts"],
+        "version": header["version"],
+    }
+
+
+def _under(arrays: dict[str, artefact.Array], place: str) -> dict[str, artefact.Array]:
+    return {name[len(place) + 1 :]: array for name, array in arrays.items() if name.startswith(f"{place}/")}
+
+
+def _profile(feature: Feature, error: float, arrays: dict[str, artefact.Array]) -> FeatureProfile:
+    return FeatureProfile(
+        feature,
+        arrays["values"],
+        frozen_labels(arrays["labels"], "labels"),
+        arrays["class_counts"],
+        arrays["missing"],
+        arrays["counts"],
+        error,
+    )
