@@ -22,6 +22,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.errors import InputError
+from monitor.quality import log_loss
 from monitor.sampling import stratified_folds, stratified_sample
 from monitor.tolerances import BALANCE_ERROR, CALIBRATION_ROWS, POSTERIOR_FLOOR
 
@@ -138,11 +139,6 @@ def balance(posteriors: Matrix, prevalence: Vector) -> Vector:
             break
         w, value = w + step, candidate
     return np.asarray(w - w.mean())
-
-
-def log_loss(posteriors: Matrix, labels: Labels) -> float:
-    """Mean of -log of the true class's posterior, floored so that an impossible event costs finitely much."""
-    return float(-np.mean(np.log(np.maximum(posteriors[np.arange(labels.size), labels], POSTERIOR_FLOOR))))
 
 
 def _capped(posteriors: Matrix, labels: Labels, keep: Flags, seed: int) -> tuple[Matrix, Labels]:
