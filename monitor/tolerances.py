@@ -99,3 +99,35 @@ AHEAD = 14 * 60 * 1_000_000
 
 # Segment values longer than this are not names of anything: they would be labels of metrics.
 SEGMENT_LENGTH = 200
+
+# Mixtures of regressions. A coefficient below this share of the reference's largest is zero: no factor of it can be
+# seen in any label, and dividing by it would give rounding noise.
+ZERO_COEFFICIENT = 1e-12
+
+# Ridge of the normal equations, as a share of each column's sum of squares, towards the reference: the directions
+# that the labels do not determine stay where the reference has them, the others move by less than 1e-11 of a step.
+PROXIMAL_RIDGE = 1e-12
+
+# A component that holds less than this much of one label keeps its parameters during EM: its sums are 0/0.
+EMPTY_COMPONENT = 1e-9
+
+# A component below one label in total says nothing of its own; the reference speaks for it in the result.
+SPOKEN_FOR = 1.0
+
+# The likelihood of a mixture is unbounded where a component fits its points exactly. Sigma stops at this share of
+# the reference's (a change of units by 1e5 still passes), and a fit that ends there is called collapsed.
+SIGMA_FLOOR = 1e-6
+
+# EM stops when the log-likelihood still to come (Aitken's extrapolation) is below this: a thousandth of what
+# separates two models in any test or criterion.
+LIKELIHOOD_LEFT = 1e-5
+
+# EM steps at most; mixtures that overlap need hundreds, and one that needs more says `converged: false`.
+REGRESSION_STEPS = 1_000
+
+# All starts run this many steps; then only the best few go on (em-EM, Biernacki 2004).
+SCREENING_STEPS = 15
+SCREENED_STARTS = 3
+
+# Bisection of a predictive quantile halves its bracket this often: 1e-15 of the components' spread.
+INTERVAL_BISECTIONS = 50
