@@ -10,7 +10,7 @@ every other in both directions. `orientation` says what is known: a rising line 
 `decreasing`; everything else is `assumed` to be increasing, unless the caller knows the `direction` from labels.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -229,7 +229,7 @@ def _linear(pair: _Comparison, before: _Tested, direction: Direction | None) -> 
     if direction != "decreasing":
         rising = _likeliest(pair, _lines(pair, decreasing=False))
         if rising is not None and not rising[1].rejects:
-            mirrored = direction is None and _fits(pair, next(_lines(pair, decreasing=True), None))
+            mirrored = direction is None and _fits(pair, next(iter(_lines(pair, decreasing=True)), None))
             return _on_line(pair, before, rising, "assumed" if mirrored else "increasing")
         # A change of the class mix can leave the mirror image of the reference (20 and 80 % against 80 and 20 %), and
         # mirroring by mistake sends every event to the wrong side of every threshold. So a falling line is believed
@@ -269,9 +269,10 @@ def _corrected(pair: _Comparison, line: Line) -> _Tested:
     return pair.test(_onto_atoms(values, pair.reference))
 
 
-def _lines(pair: _Comparison, *, decreasing: bool) -> Iterator[Line]:
+def _lines(pair: _Comparison, *, decreasing: bool) -> list[Line]:
     """Algorithm 2, sigma_dep = |alpha| sigma_tr and mu_dep = alpha mu_tr + beta; then the same with quartiles."""
     r, w = pair.reference, pair.window
+    lines = []
     with np.errstate(over="ignore", invalid="ignore"):
         for measure in ("moments", "quartiles"):
             (mu, sigma), (mu_dep, sigma_dep) = getattr(r, measure), getattr(w, measure)
@@ -281,7 +282,8 @@ def _lines(pair: _Comparison, *, decreasing: bool) -> Iterator[Line]:
             alpha = (-1.0 if decreasing else 1.0) * sigma_dep / sigma
             beta = mu_dep - alpha * mu
             if np.isfinite(alpha) and alpha != 0 and np.isfinite(beta):
-                yield alpha, beta
+                lines.append((alpha, beta))
+    return lines
 
 
 def _onto_atoms(values: Vector, reference: _Sample) -> Vector:
@@ -304,7 +306,7 @@ def _onto_atoms(values: Vector, reference: _Sample) -> Vector:
 def _monotone(pair: _Comparison, before: _Tested, direction: Direction | None) -> Explanation | None:
     """The percentile map, where the window's percentiles taken back pass the test (eq 6)."""
     decreasing = direction == "decreasing"
-    line = next(_lines(pair, decreasing=decreasing), (-1.0 if decreasing else 1.0, 0.0))
+    line = next(iter(_lines(pair, decreasing=decreasing)), (-1.0 if decreasing else 1.0, 0.0))
     r = pair.reference
     correction = percentile_map(r.values, r.cumulative, pair.window.values, line)
     if correction is None:
@@ -312,7 +314,8 @@ def _monotone(pair: _Comparison, before: _Tested, direction: Direction | None) -
     after = pair.test(_ascending(correction.map(pair.window.values)))
     if after.rejects:
         return None
-    return pair.conclude(correction, direction or "assumed", "a monotone map of the reference", before, after)
+    reason = f"a monotone map of the reference, {direction or 'assumed to be increasing'}"
+    return pair.conclude(correction, direction or "assumed", reason, before, after)
 
 
 def _shape(pair: _Comparison, before: _Tested) -> Explanation:
