@@ -29,6 +29,8 @@ class WindowKey:
     segment: str = ""
     start: int = 0
     end: int = 0
+    number: int = 0
+    """Count windows are numbered from 1: two of them may cover the same time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,223 @@
+"""Where events become windows: every stream's open windows, every partition's clock, and what a restart needs.
+
+The rules stand in `timewindows` and `countwindows`; this file holds what they share: the running maximum and the
+published watermark of each partition, and the order in which windows close (by end plus allowed lateness, then by
+stream), which does not depend on how the input was cut into batches.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from connectors.protocols import NEVER, Checkpoint, Progress
+from monitor.arrays import Labels
+from monitor.countwindows import CountPlan, CountWindows
+from monitor.panes import Arrivals, Mark
+from monitor.timewindows import TimePlan, TimeWindows
+from monitor.windows import Window
+
+Plan = TimePlan | CountPlan
+
+
+class _OpenWindows(Protocol):
+    """What both kinds of window have in common."""
+
+    @property
+    def rows(self) -> int: ...
+    def marks(self, partition: str) -> Iterator[Mark]: ...
+    def forget(self, partition: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamRows:
+    """The events of one stream in a batch: their columns, and the offset of each one's record."""
+
+    rows: Window
+    offsets: Labels
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedAt:
+    """Where a record was rejected, and for which stream if that could be read."""
+
+    offset: int
+    stream: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftOut:
+    """Events that came too late for their window: offsets by stream."""
+
+    late: Mapping[str, Labels]
+    """Older than the partition's running maximum minus the allowed lateness."""
+    late_after_idle: Mapping[str, Labels]
+    """In time by their own partition, but their window was closed while that partition was set aside as idle."""
+
+
+@dataclass(slots=True)
+class _Clock:
+    """How far one partition has come."""
+
+    running_max: int = NEVER
+    read: int = 0
+    closed: int = NEVER
+    resumed: int = 0
+    """Records before this were judged before the restart: what is left out of them was counted then."""
+
+
+class Windowing:
+    """All open windows. Time comes from the events; nothing here reads a clock."""
+
+    def __init__(self, plans: Mapping[str, Plan]) -> None:
+        self._timed = {s: TimeWindows(s, plan) for s, plan in sorted(plans.items()) if isinstance(plan, TimePlan)}
+        self._counting = {s: CountWindows(s, plan) for s, plan in sorted(plans.items()) if isinstance(plan, CountPlan)}
+        self._everyone: tuple[_OpenWindows, ...] = (*self._timed.values(), *self._counting.values())
+        self._only = next(iter(plans)) if len(plans) == 1 else None
+        self._clocks: dict[str, _Clock] = {}
+
+    def begin(self, partition: str, progress: Progress | None) -> None:
+        """Take up a partition where it was committed, or fresh."""
+        if progress is None:
+            self._clocks[partition] = _Clock()
+            return
+        self._clocks[partition] = _Clock(
+            running_max=progress.running_max, read=progress.offset, closed=progress.closed, resumed=progress.read
+        )
+        for stream, windows in self._counting.items():
+            windows.begin(partition, progress.counted.get(stream))
+
+    def forget(self, partition: str) -> None:
+        """Drop everything that came from a partition: someone else reads it now."""
+        self._clocks.pop(partition, None)
+        for windows in self._everyone:
+            windows.forget(partition)
+
+    def add(
+        self, partition: str, next_offset: int, streams: Mapping[str, StreamRows], rejected: Sequence[RejectedAt] = ()
+    ) -> LeftOut:
+        """Put one batch of one partition into the open windows."""
+        clock = self._clocks.setdefault(partition, _Clock())
+        names = sorted(streams)
+        offsets = np.concatenate([streams[name].offsets for name in names] or [np.empty(0, dtype=np.int64)])
+        times = np.concatenate([_timestamps(streams[name].rows) for name in names] or [np.empty(0, dtype=np.int64)])
+        order = np.argsort(offsets, kind="stable")
+        offsets, times = offsets[order], times[order]
+        running = np.maximum.accumulate(np.concatenate([[clock.running_max], times]))
+        # A record may carry many events: the mark before an event is the one before its record.
+        before = running[np.searchsorted(offsets, offsets, side="left")]
+
+        for record in rejected:
+            running_max = running[np.searchsorted(offsets, record.offset, side="left")]
+            self._reject(partition, clock, record, int(running_max))
+        late, late_after_idle = {}, {}
+        place = np.argsort(order, kind="stable")
+        bounds = np.cumsum([0, *(streams[name].rows.events for name in names)])
+        for name, start, stop in zip(names, bounds, bounds[1:], strict=False):
+            here = place[start:stop]
+            arrivals = Arrivals(partition, streams[name].rows, streams[name].offsets, before[here], running[1:][here])
+            if name in self._counting:
+                self._counting[name].add(arrivals)
+            elif arrivals.rows.events:
+                placed = self._timed[name].add(arrivals, clock.closed)
+                news = arrivals.offsets >= clock.resumed
+                late[name] = arrivals.offsets[placed.late & news]
+                late_after_idle[name] = arrivals.offsets[placed.published & news]
+        clock.running_max = int(running[-1])
+        clock.read = next_offset
+        return LeftOut(late, late_after_idle)
+
+    def close(
+        self, assigned: Collection[str], idle: Collection[str] = (), idle_mark: int | None = None
+    ) -> Iterator[Window]:
+        """The windows that are due, in an order that depends on them alone.
+
+        A window waits for every assigned partition that is not idle. When all are idle, `idle_mark` says how far
+        event time must have come; without it nothing closes.
+        """
+        for counting in self._counting.values():
+            yield from counting.close()
+        marks = {partition: self.event_time(partition) for partition in assigned}
+        mark = min((marks[partition] for partition in assigned if partition not in idle), default=idle_mark)
+        if mark is None or mark == NEVER:
+            return
+        yield from self._close_timed(mark, min(marks.values(), default=NEVER), "idle")
+        self._published(mark)
+
+    def finish(self) -> Iterator[Window]:
+        """Every window that is still open: nothing more will ever come."""
+        for counting in self._counting.values():
+            yield from counting.finish()
+        last = max((deadline for timed in self._timed.values() for deadline, _ in timed.due(None)), default=None)
+        yield from self._close_timed(None, NEVER, "end-of-input")
+        if last is not None:
+            self._published(last)
+
+    def checkpoint(self) -> Checkpoint:
+        """What a restart needs of every partition."""
+        return Checkpoint({partition: self._progress(partition, clock) for partition, clock in self._clocks.items()})
+
+    @property
+    def rows(self) -> int:
+        """How many events are waiting in open windows."""
+        return sum(windows.rows for windows in self._everyone)
+
+    def ahead(self) -> frozenset[str]:
+        """The partitions that no window waits for: the ones to hold back when too much is waiting."""
+        slowest = min((clock.running_max for clock in self._clocks.values()), default=NEVER)
+        return frozenset(name for name, clock in self._clocks.items() if clock.running_max > slowest)
+
+    def event_time(self, partition: str) -> int:
+        """The newest event time seen in a partition; `NEVER` before the first event."""
+        clock = self._clocks.get(partition)
+        return NEVER if clock is None else clock.running_max
+
+    def judged(self, partition: str) -> int:
+        """Records before this offset were judged before a restart, and are not reported again."""
+        return self._clocks[partition].resumed if partition in self._clocks else 0
+
+    def _reject(self, partition: str, clock: _Clock, record: RejectedAt, running_max: int) -> None:
+        """Count a rejected record with the stream it names, or with the only stream there is.
+
+        Before its partition's first event there is no time to count it at: then it is dead-lettered and nothing more.
+        """
+        stream = self._only if record.stream is None else record.stream
+        if stream in self._timed and running_max != NEVER:
+            self._timed[stream].reject(partition, record.offset, running_max, clock.closed)
+        elif stream in self._counting:
+            self._counting[stream].reject(partition, record.offset, running_max)
+
+    def _close_timed(self, mark: int | None, patient: int, impatient_because: str) -> Iterator[Window]:
+        closed = {partition: clock.closed for partition, clock in self._clocks.items()}
+        due = sorted(
+            (deadline, stream, start) for stream, timed in self._timed.items() for deadline, start in timed.due(mark)
+        )
+        for deadline, stream, start in due:
+            because = "watermark" if deadline <= patient else impatient_because
+            window = self._timed[stream].close(start, closed, because)
+            if window is not None:
+                yield window
+
+    def _published(self, mark: int) -> None:
+        for clock in self._clocks.values():
+            clock.closed = max(clock.closed, mark)
+        for timed in self._timed.values():
+            timed.prune(mark)
+
+    def _progress(self, partition: str, clock: _Clock) -> Progress:
+        here = Mark(clock.read, clock.running_max)
+        mark = min((mark for windows in self._everyone for mark in windows.marks(partition)), default=here)
+        counted = {stream: windows.counted(partition) for stream, windows in self._counting.items()}
+        return Progress(
+            offset=mark.offset,
+            running_max=mark.running_max,
+            read=max(clock.read, clock.resumed),
+            closed=clock.closed,
+            counted={stream: progress for stream, progress in counted.items() if progress is not None},
+        )
+
+
+def _timestamps(rows: Window) -> Labels:
+    assert rows.timestamps is not None  # noqa: S101 - the decoder fills them in
+    return rows.timestamps
