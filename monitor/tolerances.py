@@ -131,3 +131,9 @@ SCREENED_STARTS = 3
 
 # Bisection of a predictive quantile halves its bracket this often: 1e-15 of the components' spread.
 INTERVAL_BISECTIONS = 50
+
+# A factor within 5 % of 2 is told as "doubled": closer than forty labels determine it; the number stands beside it.
+FACTOR_IN_WORDS = 0.05
+
+# The chi-square law needs about five expected events in a cell (Cochran 1954); rarer values share one.
+EXPECTED_IN_CELL = 5.0

@@ -1,0 +1,86 @@
+"""Categories, booleans and missing values: how often each value occurs, against the reference at a given class mix.
+
+Notation. q_v = sum_y p_y n_yv / n_y, the share of value v that the class mix p implies; o_v the window's share;
+n the window's size, m = 1 / sum_y (p_y^2 / n_y) the reference's effective one.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc, ndtr
+
+from monitor.arrays import Matrix, Vector
+from monitor.tolerances import EXPECTED_IN_CELL
+
+
+@dataclass(frozen=True, slots=True)
+class SharesResult:
+    """Chi-square and its p-value, and the distance in shares: what part of the events has another value."""
+
+    statistic: float
+    p_value: float
+    distance: float
+    degrees: int
+    n: int
+
+
+def chi_square(counts: Vector, class_counts: Matrix, priors: Vector) -> SharesResult:
+    """Whether the window's counts per value fit the reference's counts (classes, values) at these priors.
+
+    X^2 = sum_v (o_v - q_v)^2 / (q_v (1/n + 1/m)), chi-square with one degree less than there are cells; values
+    expected too rarely share one cell. The distance is sum_v |o_v - q_v| / 2, over those cells.
+    """
+    n, m = float(counts.sum()), effective_size(class_counts.sum(axis=1), priors)
+    if n == 0 or m == 0:
+        return SharesResult(0.0, 1.0, 0.0, 0, int(n))
+    expected = mixed_shares(class_counts, priors)
+    # The variance is the same whichever sample a value is rare in: judge a cell by both together.
+    pooled = (n * (counts / n) + m * expected) / (n + m)
+    frequent = pooled * n * m / (n + m) >= EXPECTED_IN_CELL
+    observed = _with_rest(counts / n, frequent)
+    expected = _with_rest(expected, frequent)
+    pooled = _with_rest(pooled, frequent)
+    gap = observed - expected
+    # A value that only one of the two samples has is judged by its pooled share: q_v itself would be zero.
+    share = np.maximum(np.where(expected * n >= EXPECTED_IN_CELL, expected, pooled), np.finfo(np.float64).tiny)
+    statistic = float((gap**2 / (share * (1 / n + 1 / m))).sum())
+    degrees = observed.size - 1
+    p_value = float(chdtrc(degrees, statistic)) if degrees > 0 else 1.0
+    return SharesResult(statistic, p_value, float(np.abs(gap).sum() / 2), degrees, int(n))
+
+
+def missing_rate(missing: int, events: int, class_missing: Vector, class_counts: Vector, priors: Vector) -> SharesResult:
+    """Whether values are missing as often as the class mix implies: the two-proportion z-test, squared."""
+    m = effective_size(class_counts, priors)
+    if events == 0 or m == 0:
+        return SharesResult(0.0, 1.0, 0.0, 0, events)
+    observed, expected = missing / events, float(priors @ class_missing)
+    pooled = (missing + m * expected) / (events + m)
+    variance = pooled * (1 - pooled) * (1 / events + 1 / m)
+    if variance <= 0:
+        return SharesResult(0.0, 1.0, 0.0, 1, events)
+    z = (observed - expected) / np.sqrt(variance)
+    return SharesResult(float(z**2), float(2 * ndtr(-abs(z))), abs(observed - expected), 1, events)
+
+
+def mixed_shares(class_counts: Matrix, priors: Vector) -> Vector:
+    """q_v: the share of each value when the classes have these priors (classes without any event say nothing)."""
+    totals = class_counts.sum(axis=1)
+    shares = class_counts / np.maximum(totals, 1)[:, None]
+    weights = np.where(totals > 0, priors, 0.0)
+    total = weights.sum()
+    return np.asarray((weights / total) @ shares) if total > 0 else np.zeros(class_counts.shape[1])
+
+
+def effective_size(class_counts: Vector, priors: Vector) -> float:
+    """m = 1 / sum_y (p_y^2 / n_y) over classes that have events: what a reweighted reference is worth."""
+    known = (class_counts > 0) & (priors > 0)
+    if not known.any():
+        return 0.0
+    weights = priors[known] / priors[known].sum()
+    return float(1 / (weights**2 / class_counts[known]).sum())
+
+
+def _with_rest(shares: Vector, frequent: Vector) -> Vector:
+    rest = shares[~frequent]
+    return np.append(shares[frequent], rest.sum()) if rest.size else shares
