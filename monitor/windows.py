@@ -32,6 +32,12 @@ class WindowKey:
     number: int = 0
     """Count windows are numbered from 1: two of them may cover the same time."""
 
+    @property
+    def id(self) -> str:
+        """The same for the same window after any restart: what results are keyed by."""
+        numbered = f"/{self.number}" if self.number else ""
+        return f"{self.stream}/{self.segment}/{self.start}/{self.end}{numbered}"
+
 
 @dataclass(frozen=True, slots=True)
 class WindowCounts:

@@ -1,0 +1,68 @@
+"""What the service tells about itself: frozen values, given to every observer.
+
+Metrics, the live table, the log and the status page are observers. The service knows none of them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from connectors.protocols import Checkpoint
+from monitor.assessment import Assessment
+from monitor.windows import Window
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTaken:
+    """One batch of one partition was decoded and put into windows. Re-read records are not counted again."""
+
+    partition: str
+    records: int
+    events: Mapping[str, int]
+    """Accepted scored events by stream."""
+    rejected: Mapping[tuple[str, str], int]
+    """By stream (empty where not known) and reason."""
+    late: Mapping[str, int]
+    late_after_idle: Mapping[str, int]
+    event_time: int
+    """The partition's newest event time so far; `NEVER` before the first event."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAssessed:
+    """One window was closed and assessed; its result is written but not yet committed."""
+
+    assessment: Assessment
+    window: Window
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Everything so far is published."""
+
+    checkpoint: Checkpoint
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """One turn of the loop: what is waiting, and for whom."""
+
+    partitions: tuple[str, ...]
+    idle: frozenset[str]
+    held: frozenset[str]
+    waiting_events: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reassigned:
+    """Partitions came or went."""
+
+    came: frozenset[str] = field(default_factory=frozenset)
+    gone: frozenset[str] = field(default_factory=frozenset)
+    refused: bool = False
+    """A commit was refused: what it held is read again by whoever has the partitions now."""
+
+
+Happening = BatchTaken | WindowAssessed | Committed | Turned | Reassigned
+Observer = Callable[[Happening], None]
