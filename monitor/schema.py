@@ -1,7 +1,10 @@
 """What a stream's events look like: the classes and features that a reference was built with."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from monitor.errors import InputError
 
 FeatureKind = Literal["number", "category", "boolean"]
 
@@ -21,6 +24,22 @@ class StreamSchema:
 
     stream: str
     classes: tuple[str, ...]
+    """Empty for a regression stream, whose events carry a prediction instead of posteriors."""
     features: tuple[Feature, ...] = ()
     positive: str | None = None
     """The class that a bare `score` is the probability of; only for two classes."""
+
+    def __post_init__(self) -> None:
+        _check_names("classes", self.classes)
+        _check_names("features", [feature.name for feature in self.features])
+        if self.positive is not None and (len(self.classes) != 2 or self.positive not in self.classes):
+            raise InputError(f"positive: want one of two classes, got {self.positive!r} with classes {self.classes}")
+
+
+def _check_names(what: str, names: Sequence[str]) -> None:
+    """Names are keys of JSON objects: each once, and writable without escapes."""
+    if len(set(names)) != len(names):
+        raise InputError(f"{what}: want every name once, got {tuple(names)}")
+    for name in names:
+        if '"' in name or "\\" in name or not name.isprintable():
+            raise InputError(f"{what}: want printable names without quotes or backslashes, got {name!r}")
