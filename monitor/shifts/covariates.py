@@ -17,12 +17,13 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import kolmogorov
 
 from monitor.arrays import Vector
 from monitor.errors import InputError
 from monitor.shifts import ks
-from monitor.shifts.maps import IDENTITY, InputMap, Kind, percentile_map
-from monitor.tolerances import EXPLANATION_FLOOR, EXPLANATION_LEVEL, MIRROR_EVIDENCE
+from monitor.shifts.maps import IDENTITY, InputMap, Kind, percentile_map, usable_slopes
+from monitor.tolerances import EXPLANATION_FLOOR, EXPLANATION_LEVEL, MIRROR_EVIDENCE, VRBIK_SIZE
 
 Direction = Literal["increasing", "decreasing"]
 Line = tuple[float, float]
@@ -78,7 +79,6 @@ class _Sample:
 
     values: Vector
     weights: Vector | None = None
-    cumulative: Vector | None = None
 
     @property
     def constant(self) -> bool:
@@ -87,8 +87,13 @@ class _Sample:
 
     @cached_property
     def effective(self) -> float:
-        """How many equally weighted values would know as much, (sum w)^2 / sum w^2 (Kish)."""
-        return self.values.size if self.weights is None else float(self.weights.sum() ** 2 / (self.weights**2).sum())
+        """How many equally weighted values would know as much."""
+        return self.values.size if self.weights is None else ks.effective_size(self.weights)
+
+    @cached_property
+    def cumulative(self) -> Vector | None:
+        """The weighted distribution function, 0 first; None for equal weights."""
+        return None if self.weights is None else ks.steps(self.weights)
 
     @cached_property
     def moments(self) -> tuple[float, float]:
@@ -103,7 +108,7 @@ class _Sample:
         if self.cumulative is None:
             low, median, high = self.values[np.ceil(p * self.values.size).astype(np.intp) - 1]
         else:
-            low, median, high = self.values[np.searchsorted(self.cumulative, p * self.cumulative[-1])]
+            low, median, high = self.values[np.searchsorted(self.cumulative[1:], p)]
         return float(median), float(high - low)
 
     @cached_property
@@ -130,9 +135,11 @@ class _Comparison:
     floor: float
 
     def test(self, values: Vector) -> _Tested:
-        found = ks.two_sample(self.reference.values, values, weights=self.reference.weights)
-        rejects = found.p_value < self.level and found.statistic >= self.floor
-        return _Tested(float(found.statistic), float(found.p_value), bool(rejects))
+        """As `ks.two_sample`, with what the reference's side of it costs paid once."""
+        r = self.reference
+        statistic = ks.distance(ks.merge(r.values, values), r.cumulative, r.values.size)
+        p_value = _p_value(statistic, r.effective, values.size)
+        return _Tested(statistic, p_value, p_value < self.level and statistic >= self.floor)
 
     def conclude(
         self, correction: InputMap, orientation: Orientation, reason: str, before: _Tested, after: _Tested
@@ -207,7 +214,20 @@ def _sample(values: ArrayLike, name: str, weights: ArrayLike | None = None) -> t
     if not _ascends(x):
         order = np.argsort(x, kind="stable")
         x, v = x[order], v[order]
-    return _Sample(x, v, np.cumsum(v)), missing
+    return _Sample(x, v), missing
+
+
+def _p_value(statistic: float, m: float, n: int) -> float:
+    """The asymptotic p-value; from 1,000 effective values on by Vrbik's series (2018, eq 4), which costs no time.
+
+    SciPy's law takes up to 10 ms for one p-value of a large window, and an explanation takes up to six. The series
+    differs from it by less than 1e-5 there.
+    """
+    size = np.rint(m * n / (m + n))
+    if size < VRBIK_SIZE:
+        return float(ks.asymptotic_p(statistic, m, n))
+    z = np.sqrt(size) * statistic
+    return float(kolmogorov(z + 1 / (6 * np.sqrt(size)) + (z - 1) / (4 * size)))
 
 
 def _ascends(values: Vector) -> bool:
@@ -234,7 +254,7 @@ def _linear(pair: _Comparison, before: _Tested, direction: Direction | None) -> 
         # A change of the class mix can leave the mirror image of the reference (20 and 80 % against 80 and 20 %), and
         # mirroring by mistake sends every event to the wrong side of every threshold. So a falling line is believed
         # only with the class mix accounted for, and if a rising one is all but impossible.
-        improbable = rising is None or rising[1].p_value < MIRROR_EVIDENCE
+        improbable = rising is None or rising[1].p_value < MIRROR_EVIDENCE, VRBIK_SIZE
         if direction == "increasing" or pair.reference.weights is None or not improbable:
             return None
     falling = _likeliest(pair, _lines(pair, decreasing=True))
@@ -276,12 +296,12 @@ def _lines(pair: _Comparison, *, decreasing: bool) -> list[Line]:
     with np.errstate(over="ignore", invalid="ignore"):
         for measure in ("moments", "quartiles"):
             (mu, sigma), (mu_dep, sigma_dep) = getattr(r, measure), getattr(w, measure)
-            # Spreads of 0, or beyond the range of floats, have no usable ratio.
-            if not (np.isfinite([mu, sigma, mu_dep, sigma_dep]).all() and sigma > 0 and sigma_dep > 0):
+            # A spread of 0, or one that overflowed, has no ratio.
+            if not (0 < sigma < np.inf and 0 < sigma_dep < np.inf):
                 continue
             alpha = (-1.0 if decreasing else 1.0) * sigma_dep / sigma
             beta = mu_dep - alpha * mu
-            if np.isfinite(alpha) and alpha != 0 and np.isfinite(beta):
+            if usable_slopes(np.array([alpha])) and np.isfinite(beta):
                 lines.append((alpha, beta))
     return lines
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from monitor.arrays import Vector, frozen_vector
 from monitor.errors import InputError
-from monitor.tolerances import PERCENTILE_KNOTS
+from monitor.tolerances import PERCENTILE_KNOTS, STEEPEST_SLOPE
 
 Kind = Literal["none", "linear", "monotone", "shape"]
 
@@ -75,7 +75,7 @@ class InputMap:
         kind, alpha, beta = message["kind"], float(message.get("alpha", 1.0)), float(message.get("beta", 0.0))
         if kind not in get_args(Kind):
             raise InputError(f"input map: want a kind of {sorted(get_args(Kind))}, got {kind!r}")
-        if not (np.isfinite(alpha) and np.isfinite(beta)) or alpha == 0:
+        if not (np.isfinite(beta) and usable_slopes(np.array([alpha]))):
             raise InputError(f"input map: want finite alpha and beta, alpha not 0, got {alpha} and {beta}")
         window = frozen_vector(message.get("window", ()), "input map: window")
         reference = frozen_vector(message.get("reference", ()), "input map: reference", window.size)
@@ -94,10 +94,11 @@ def percentile_map(
 ) -> InputMap | None:
     """The map that sends each percentile of the window to the same percentile of the reference (al-otaibi, eq 6).
 
-    `reference` and `window` are sorted; `cumulative` holds the reference's cumulative weights, None for equal ones.
-    Ties: equal window values must map to one value, so a block of them goes to the middle of the block of
+    `reference` and `window` are sorted; `cumulative` is the reference's weighted distribution function, 0 first, or
+    None. Ties: equal window values must map to one value, so a block of them goes to the middle of the block of
     percentiles it covers, and the other way round; what is left is strictly monotone in both directions. None where
-    fewer than two knots remain. `line` (alpha, beta) is followed outside the knots; alpha < 0 makes the map decreasing.
+    fewer than two usable knots remain. `line` (alpha, beta) is followed outside the knots; with alpha < 0 the map
+    decreases.
     """
     m = window.size
     knots = min(PERCENTILE_KNOTS, m)
@@ -108,13 +109,19 @@ def percentile_map(
     y = reference[
         _rank(q, reference.size)
         if cumulative is None
-        else np.minimum(np.searchsorted(cumulative, q * cumulative[-1]), reference.size - 1)
+        else np.minimum(np.searchsorted(cumulative[1:], q - 1e-12), reference.size - 1)
     ]
     x, y = _middle_of_ties(x, y)
     y, x = _middle_of_ties(y, x)
-    if x.size < 2:
-        return None
+    with np.errstate(over="ignore", divide="ignore"):
+        if x.size < 2 or not usable_slopes(np.diff(x) / np.diff(y)):
+            return None
     return InputMap("monotone", line[0], line[1], frozen_vector(x, "knots"), frozen_vector(y, "knots"))
+
+
+def usable_slopes(slopes: Vector) -> bool:
+    """Whether values can be multiplied and divided by these without leaving the range of floats."""
+    return bool(np.all((np.abs(slopes) > 1 / STEEPEST_SLOPE) & (np.abs(slopes) < STEEPEST_SLOPE)))
 
 
 def _rank(p: Vector, size: int) -> np.ndarray[Any, np.dtype[np.intp]]:

@@ -1,5 +1,6 @@
 """Explanations: what they say about known transforms, about degenerate windows, and about what cannot be known."""
 
+import itertools
 import json
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import InputError
-from monitor.shifts import covariates
+from monitor.shifts import covariates, ks
 from monitor.shifts.maps import InputMap, percentile_map
 from monitor.tolerances import EXPLANATION_FLOOR, EXPLANATION_LEVEL
 
@@ -38,6 +39,14 @@ def test_a_linear_shift_is_found_with_its_parameters(alpha: float, beta: float) 
     assert found.alpha == pytest.approx(alpha, rel=0.04)
     assert found.beta == pytest.approx(beta, abs=0.08 * alpha)
     assert found.p_value < EXPLANATION_LEVEL <= found.corrected_p_value
+
+
+def test_the_test_before_the_correction_is_the_plain_two_sample_test() -> None:
+    reference, weights = skewed(rng(1), 20_000), rng(3).random(20_000)
+    for scale, rows, v in itertools.product((1.0, 1.02, 1.05, 1.3), (1, 40, 2_000, 9_000), (None, weights)):
+        window = scale * skewed(rng(rows), rows)
+        found, plain = covariates.explain(reference, window, v), ks.two_sample(reference, window, v)
+        assert (found.statistic, found.p_value) == (plain.statistic, pytest.approx(plain.p_value, abs=1e-5))
 
 
 def test_alpha_and_beta_are_the_moments_of_algorithm_2() -> None:
@@ -241,7 +250,7 @@ def test_a_percentile_map_is_strictly_monotone_and_its_own_inverse(reference, wi
 def test_equal_weights_are_no_weights() -> None:
     reference, window = np.sort(skewed(rng(1), 500)), np.sort(skewed(rng(2), 80) ** 2)
     plain = percentile_map(reference, None, window, (1.0, 0.0))
-    weighted = percentile_map(reference, np.cumsum(np.ones(500)), window, (1.0, 0.0))
+    weighted = percentile_map(reference, np.arange(501) / 500, window, (1.0, 0.0))
     assert plain is not None
     assert weighted is not None
     assert plain.to_message() == weighted.to_message()
