@@ -254,7 +254,7 @@ def _linear(pair: _Comparison, before: _Tested, direction: Direction | None) -> 
         # A change of the class mix can leave the mirror image of the reference (20 and 80 % against 80 and 20 %), and
         # mirroring by mistake sends every event to the wrong side of every threshold. So a falling line is believed
         # only with the class mix accounted for, and if a rising one is all but impossible.
-        improbable = rising is None or rising[1].p_value < MIRROR_EVIDENCE, VRBIK_SIZE
+        improbable = rising is None or rising[1].p_value < MIRROR_EVIDENCE
         if direction == "increasing" or pair.reference.weights is None or not improbable:
             return None
     falling = _likeliest(pair, _lines(pair, decreasing=True))

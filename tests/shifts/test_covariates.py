@@ -139,6 +139,15 @@ def test_a_mirrored_class_mix_is_not_mistaken_for_a_mirrored_feature() -> None:
     assert covariates.explain(reference, window).alpha > 0
 
 
+def test_a_small_window_that_fits_a_mirrored_line_is_no_evidence_of_one() -> None:
+    reference, window = skewed(rng(1), 50_000), -skewed(rng(2), 400)
+    found = covariates.explain(reference, window, np.ones(50_000), level=0.05)
+    told = covariates.explain(reference, window, np.ones(50_000), level=0.05, direction="decreasing")
+    assert (told.kind, told.orientation) == ("linear", "decreasing")
+    assert (found.kind, found.orientation) == ("monotone", "assumed")
+    assert found.alpha > 0
+
+
 def test_a_symmetric_feature_does_not_show_its_direction_and_the_result_says_so() -> None:
     found = covariates.explain(rng(1).normal(size=20_000), 2 - 3 * rng(2).normal(size=5_000))
     assert (found.kind, found.orientation) == ("linear", "assumed")
