@@ -27,7 +27,9 @@ from monitor.sampling import stratified_folds, stratified_sample
 from monitor.tolerances import BALANCE_ERROR, CALIBRATION_ROWS, POSTERIOR_FLOOR
 
 Parameters = Mapping[str, Vector]
-Selection = Literal["auto", "none", "temperature", "bias-corrected-temperature", "vector", "platt", "isotonic"]
+Selection = Literal[
+    "auto", "none", "balanced", "temperature", "bias-corrected-temperature", "vector", "platt", "isotonic"
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,8 +257,11 @@ def _apply_isotonic(posteriors: Matrix, parameters: Parameters) -> Matrix:
     return _shares(np.column_stack(steps))
 
 
+_as_they_are = Method(lambda _posteriors, _labels: {}, lambda posteriors, _parameters: posteriors)
+
 METHODS: Mapping[str, Method] = {
-    "none": Method(lambda _posteriors, _labels: {}, lambda posteriors, _parameters: posteriors),
+    "none": _as_they_are,
+    "balanced": _as_they_are,  # nothing but the class weights, which "none" goes without
     "temperature": Method(lambda p, y: _fit_scaled(p, y, True, False), _apply_scaled),
     "bias-corrected-temperature": Method(lambda p, y: _fit_scaled(p, y, True, True), _apply_scaled),
     "vector": Method(lambda p, y: _fit_scaled(p, y, False, True), _apply_scaled),

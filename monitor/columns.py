@@ -17,14 +17,14 @@ from monitor.schema import Feature
 from monitor.tolerances import CATEGORIES_KEPT, POSTERIOR_SUM
 
 
-def checked_posteriors(values: ArrayLike) -> Matrix:
+def checked_posteriors(values: ArrayLike, least: int = 2) -> Matrix:
     """Posteriors as a matrix that sums to one per row; a vector is the second of two classes' posterior."""
     given = np.asarray(values, dtype=np.float64)
     matrix = np.column_stack([1.0 - given, given]) if given.ndim == 1 else given
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         raise InputError(f"posteriors: want shape (events, classes) with at least two classes, got {given.shape}")
-    if matrix.shape[0] < 2:
-        raise InputError(f"posteriors: want at least two events, got {matrix.shape[0]}")
+    if matrix.shape[0] < least:
+        raise InputError(f"posteriors: want at least {least} events, got {matrix.shape[0]}")
     sums = matrix.sum(axis=1)
     for problem, bad in (
         ("are NaN or infinite", ~np.isfinite(sums)),

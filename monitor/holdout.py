@@ -1,0 +1,246 @@
+"""Labelled hold-out files, read in pieces: everything that turns .jsonl, .csv and .parquet into columns of events.
+
+All three carry the fields of a scored event. A table flattens them: `label`, `posteriors.<class>` (or `score`), and
+features under `features.<name>` or under their own name. Nothing is guessed after the schema has been inferred: a
+row that does not fit is an error that names its line.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from monitor.arrays import Labels, Matrix
+from monitor.columns import checked_posteriors, class_names, class_numbers, describe, encode, is_missing
+from monitor.errors import InputError
+from monitor.schema import Feature, StreamSchema
+from monitor.tolerances import CATEGORIES_KEPT, PROBED_ROWS
+
+ROWS = 10_000
+"""Rows read at a time: a few megabytes."""
+
+RESERVED = frozenset({"stream", "id", "timestamp", "label", "score", "prediction", "posteriors", "features"})
+"""Columns of a table that are never features, as are those under `posteriors.` and `segment.`"""
+
+Table = Mapping[str, Sequence[Any]]
+Advance = Callable[[int], None]
+"""Told how many bytes of the file have been read so far."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Consecutive labelled events as columns."""
+
+    posteriors: Matrix
+    labels: Labels
+    features: Matrix | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the caller says about the file, beyond what it says itself."""
+
+    stream: str = ""
+    classes: tuple[str, ...] = ()
+    positive: str = ""
+
+
+def infer_schema(path: Path, wanted: Wanted) -> StreamSchema:
+    """Classes, features and their kinds from the first rows; the categories from all of them."""
+    first = next(_tables(path, PROBED_ROWS, lambda _read: None), None)
+    if first is None:
+        raise InputError(f"{path}: holds no events")
+    classes = _classes(path, first, wanted)
+    features = tuple(describe(_feature_name(column), _guessed(first[column])) for column in _feature_columns(first))
+    if any(feature.kind == "category" for feature in features):
+        features = _with_all_categories(path, features)
+    stream = wanted.stream or str(first.get("stream", [""])[0] or "")
+    positive = wanted.positive or (classes[1] if len(classes) == 2 else None)
+    return StreamSchema(stream, classes, features, positive)
+
+
+def read(path: Path, schema: StreamSchema, advance: Advance) -> Iterator[Chunk]:
+    """All events of the file, some thousands at a time."""
+    row = 0
+    for table in _tables(path, ROWS, advance):
+        rows = _height(table)
+        try:
+            yield _chunk(table, schema)
+        except InputError as error:
+            raise InputError(f"{path}: between rows {row + 1} and {row + rows}: {error}") from error
+        row += rows
+
+
+def _chunk(table: Table, schema: StreamSchema) -> Chunk:
+    if "label" not in table:
+        raise InputError("label: no event has one; a reference is built from labelled events")
+    labels = class_numbers([*table["label"]], schema.classes)
+    columns = {_feature_name(column): column for column in _feature_columns(table)}
+    empty = np.full(labels.size, np.nan)
+    features = [encode(_guessed(table[columns[f.name]]), f) if f.name in columns else empty for f in schema.features]
+    return Chunk(_posteriors(table, schema), labels, np.column_stack(features) if features else None)
+
+
+def _posteriors(table: Table, schema: StreamSchema) -> Matrix:
+    try:
+        if "posteriors" in table:
+            rows = np.array([*table["posteriors"]], dtype=np.float64)
+        elif "score" in table and not any(column.startswith("posteriors.") for column in table):
+            score = np.array([*table["score"]], dtype=np.float64)
+            rows = np.column_stack([score if c == schema.positive else 1 - score for c in schema.classes])
+        else:
+            rows = np.column_stack([np.array([*table[f"posteriors.{c}"]], dtype=np.float64) for c in schema.classes])
+    except (TypeError, ValueError) as error:
+        raise InputError(f"posteriors: want {len(schema.classes)} numbers in every event, got {error}") from error
+    except KeyError as error:
+        raise InputError(f"posteriors: no column {error}") from error
+    if rows.ndim != 2 or rows.shape[1] != len(schema.classes):
+        raise InputError(f"posteriors: want {len(schema.classes)} numbers in every event, got shape {rows.shape}")
+    return checked_posteriors(rows, least=1)
+
+
+def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
+    named = tuple(c.removeprefix("posteriors.") for c in first if c.startswith("posteriors."))
+    if wanted.classes:
+        if named and set(named) != set(wanted.classes):
+            raise InputError(f"{path}: the classes of the posteriors are {list(named)}, not {list(wanted.classes)}")
+        return wanted.classes
+    if named:
+        return named
+    labels = [label for label in first.get("label", ()) if not is_missing(label)]
+    if "posteriors" in first:
+        return class_names(labels, None, len(first["posteriors"][0] or ()))
+    if "score" in first:
+        names = class_names(labels, None, 2)
+        return names if wanted.positive in ("", names[1]) else names[::-1]
+    raise InputError(f"{path}: no posteriors: want `posteriors` or `score` in every event")
+
+
+def _guessed(column: Sequence[Any]) -> Any:
+    """Text that is all numbers, or all true and false, as what it says; anything else as it is."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
+        return column
+    present = [value for value in column if not is_missing(value)]
+    if not present or not all(isinstance(value, str) for value in present):
+        return column
+    if {value.lower() for value in islice(present, 100)} <= {"true", "false"}:
+        truth = {"true": True, "false": False}
+        if all(value.lower() in truth for value in present):
+            return [None if is_missing(value) else truth[value.lower()] for value in column]
+    try:
+        return np.array([np.nan if is_missing(value) else float(value) for value in column])
+    except ValueError:
+        return column
+
+
+def _with_all_categories(path: Path, features: tuple[Feature, ...]) -> tuple[Feature, ...]:
+    counts: dict[str, Counter[str]] = {f.name: Counter() for f in features if f.kind == "category"}
+    for table in _tables(path, ROWS, lambda _read: None):
+        for column in _feature_columns(table):
+            if (name := _feature_name(column)) in counts:
+                counts[name].update(str(value) for value in table[column] if not is_missing(value))
+    return tuple(
+        Feature(f.name, f.kind, _most_frequent(counts[f.name])) if f.kind == "category" else f for f in features
+    )
+
+
+def _most_frequent(counts: Counter[str]) -> tuple[str, ...]:
+    ordered = sorted(counts, key=lambda category: (-counts[category], category))
+    return tuple(sorted(ordered[:CATEGORIES_KEPT]))
+
+
+def _feature_columns(table: Table) -> list[str]:
+    return [c for c in table if c not in RESERVED and not c.startswith(("posteriors.", "segment."))]
+
+
+def _feature_name(column: str) -> str:
+    return column.removeprefix("features.")
+
+
+def _height(table: Table) -> int:
+    return len(next(iter(table.values()), ()))
+
+
+def _tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
+    readers = {".jsonl": _json_lines, ".ndjson": _json_lines, ".csv": _csv_tables, ".parquet": _parquet_tables}
+    if path.suffix not in readers:
+        raise InputError(f"{path}: want a file that ends in one of {sorted(readers)}")
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    yield from readers[path.suffix](path, rows, advance)
+
+
+def _json_lines(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    with path.open("rb") as file:
+        done = 0
+        while lines := list(islice(file, rows)):
+            events = []
+            for number, line in enumerate(lines, start=done + 1):
+                try:
+                    events.append(decode(line))
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    raise InputError(f"{path}: line {number}: not a JSON object: {error}") from error
+            done += len(lines)
+            advance(file.tell())
+            yield _flattened(events)
+
+
+def _flattened(events: list[dict[str, Any]]) -> Table:
+    """One column per field, and per key of `posteriors` and `features`; None where an event lacks it."""
+    table: dict[str, list[Any]] = {name: [e.get(name) for e in events] for name in ("label", "stream", "score")}
+    for field in ("posteriors", "features"):
+        given = [event.get(field) for event in events]
+        if any(isinstance(value, dict) for value in given):
+            keys = dict.fromkeys(key for value in given if isinstance(value, dict) for key in value)
+            for key in keys:
+                table[f"{field}.{key}"] = [value.get(key) if isinstance(value, dict) else None for value in given]
+        elif field == "features":
+            width = max((len(value) for value in given if value), default=0)
+            for j in range(width):
+                table[f"features.x{j}"] = [value[j] if value and j < len(value) else None for value in given]
+        else:
+            table[field] = given
+    return {name: column for name, column in table.items() if any(value is not None for value in column)}
+
+
+def _csv_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
+    with path.open("rb") as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
+        lines = csv.reader(text)
+        header = next(lines, [])
+        while block := list(islice(lines, rows)):
+            for offset, row in enumerate(block):
+                if len(row) != len(header):
+                    line = lines.line_num - len(block) + offset + 1
+                    raise InputError(f"{path}: line {line}: want {len(header)} fields as in the header, got {len(row)}")
+            advance(binary.tell())
+            columns = ([value or None for value in column] for column in zip(*block, strict=True))
+            yield dict(zip(header, columns, strict=True))
+
+
+def _parquet_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
+    try:
+        import pyarrow  # noqa: PLC0415 - an optional extra
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'shiftwatch[parquet]'") from error
+    with parquet.ParquetFile(path) as file:
+        done, size = 0, path.stat().st_size
+        for batch in file.iter_batches(batch_size=rows):
+            table = pyarrow.Table.from_batches([batch]).flatten()
+            done += table.num_rows
+            advance(size * done // max(1, file.metadata.num_rows))
+            yield {name: _arrow_column(table[name]) for name in table.column_names}
+
+
+def _arrow_column(column: Any) -> Any:
+    """A numeric column as an array, with NaN for null; anything else as Python values."""
+    values = column.to_numpy()
+    return values if values.dtype.kind in "fiub" else column.to_pylist()
