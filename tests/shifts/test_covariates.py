@@ -140,7 +140,7 @@ def test_a_mirrored_class_mix_is_not_mistaken_for_a_mirrored_feature() -> None:
 
 
 def test_a_small_window_that_fits_a_mirrored_line_is_no_evidence_of_one() -> None:
-    reference, window = skewed(rng(1), 50_000), -skewed(rng(2), 400)
+    reference, window = skewed(rng(1), 50_000), -skewed(rng(2), 200)
     found = covariates.explain(reference, window, np.ones(50_000), level=0.05)
     told = covariates.explain(reference, window, np.ones(50_000), level=0.05, direction="decreasing")
     assert (told.kind, told.orientation) == ("linear", "decreasing")
