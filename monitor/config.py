@@ -1,0 +1,139 @@
+"""The one configuration: a TOML file, read once into frozen values. Every default of the service stands here.
+
+[source]
+url = "jsonl:events.jsonl"        # what else a connector can be told stands in its module
+
+[sink]
+url = "jsonl:results.jsonl"
+
+[streams.fraud-v3]
+reference = "fraud-v3.ref"
+window = { size = "5m", lateness = "30s" }
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from monitor.countwindows import CountPlan
+from monitor.deadletters import DeadLetterLimits
+from monitor.errors import ConfigurationError
+from monitor.tables import Duration, read, substituted
+from monitor.timewindows import TimePlan
+from monitor.windowing import Plan
+
+FIVE_SECONDS = Duration(5_000_000)
+MINUTE = Duration(60_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSettings:
+    """How a stream is cut: by event time (`size`, `lateness`, maybe `slide`) or by number of events (`count`)."""
+
+    size: Duration | None = None
+    slide: Duration | None = None
+    """How far apart windows start; by default `size`, so that they do not overlap."""
+    lateness: Duration | None = None
+    """How much older than the newest event of its partition an event may be. It delays every window by as much."""
+    count: int | None = None
+    max_events: int = 1_000_000
+    """A window keeps at most this many, drawn by a seeded hash of their content; the rest is counted."""
+    seed: int = 0
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if (self.size is None) == (self.count is None):
+            yield "want either `size` (with `lateness`) or `count`"
+        if self.count is not None and (self.count < 1 or self.slide is not None or self.lateness is not None):
+            yield "want `count` of at least 1, and neither `slide` nor `lateness` beside it"
+        if self.size is not None:
+            if self.lateness is None:
+                yield "`lateness` must be said: 0s closes windows soonest, but counts every event out of order as late"
+            if self.size < 1 or self.slide == 0 or self.size % (self.slide or self.size):
+                yield "want `size` above zero, and a whole multiple of `slide`"
+        if self.max_events < 1:
+            yield "want `max_events` of at least 1"
+
+    @property
+    def plan(self) -> Plan:
+        """The rules for `monitor.windowing`."""
+        if self.count is not None:
+            return CountPlan(self.count)
+        assert self.size is not None  # noqa: S101 - problems() has been asked
+        return TimePlan(self.size, self.slide or self.size, self.lateness or 0, self.max_events, self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """One stream: what it is compared with, and its windows."""
+
+    reference: Path
+    window: WindowSettings
+    segments: tuple[str, ...] = ()
+    """Fields of an event's `segment` that are watched apart, beside the whole stream."""
+    max_segments: int = 20
+    """The biggest ones of each window; the rest is watched together as "(other)"."""
+    dead_letter_late: bool = False
+    """Whether late events also go to the dead letters, not only into their counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaceSettings:
+    """How long the service waits for what."""
+
+    commit: Duration = FIVE_SECONDS
+    """Progress is committed at least this often while records arrive, even when no window closes."""
+    idle: Duration = MINUTE
+    """A partition with nothing to read for this long no longer holds windows open; "0s": it always does."""
+    max_waiting_events: int = 10_000_000
+    """Events in open windows; beyond it only the partitions that windows wait for are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What is written to standard error. Never event contents, never secrets."""
+
+    format: Literal["auto", "text", "json"] = "auto"
+    """auto: a live table in a terminal, text elsewhere."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that a run needs to know."""
+
+    source: Mapping[str, Any]
+    sink: Mapping[str, Any]
+    streams: Mapping[str, StreamSettings]
+    pace: PaceSettings = field(default_factory=PaceSettings)
+    dead_letters: DeadLetterLimits = field(default_factory=DeadLetterLimits)
+    log: LogSettings = field(default_factory=LogSettings)
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        for name, table in (("source", self.source), ("sink", self.sink)):
+            if not isinstance(table.get("url"), str):
+                yield f'[{name}] needs a `url`, such as "jsonl:events.jsonl"'
+        if not self.streams:
+            yield "there is no stream: want at least one table [streams.NAME]"
+
+
+def load(path: Path, environment: Mapping[str, str] = os.environ) -> Config:
+    """The configuration in a file, or a ConfigurationError with every problem. Paths in it are relative to it."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError([f"cannot read the configuration {path}: {error}"]) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError([f"{path} is not TOML: {error}"]) from error
+    problems: list[str] = []
+    config = read(Config, substituted(table, "", problems, environment), "", problems)
+    if config is None or problems:
+        raise ConfigurationError(problems)
+    streams = {
+        name: replace(stream, reference=path.parent / stream.reference) for name, stream in config.streams.items()
+    }
+    return replace(config, streams=streams)
