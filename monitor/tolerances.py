@@ -152,3 +152,75 @@ VRBIK_SIZE = 1000
 # Slopes beyond this (or below its inverse) come from a column of 1e-300 or the like: feature values times them could
 # leave the range of floats, and no unit of measurement differs by so much.
 STEEPEST_SLOPE = 1e100
+
+# Random Fourier features of the matching estimators: the kernel is met within about 1 / sqrt(500) (dussap, appendix C).
+FOURIER_FEATURES = 1_000
+
+# Landmarks of the kernel maps: the class means of 10,000 rows lie within the noise of their span (see tests/priors).
+LANDMARKS = 256
+
+# Rows on which the Gaussian bandwidth is chosen, and the multiples of the median distance that are tried.
+BANDWIDTH_ROWS = 1_000
+BANDWIDTHS = (0.125, 0.1875, 0.25, 0.375, 0.5, 0.75, 1.0, 1.5, 2.0)
+
+# Labelled rows that the weighted-precision stop is judged on: precision to half a percent.
+STOPPING_ROWS = 5_000
+
+# Values of a feature map that are computed at once: 1 MB, so that they are summed while still in cache.
+MAP_BLOCK_VALUES = 131_072
+
+# Rows of a window from which the spread of the maximum-likelihood priors is measured: a standard error to one percent.
+SPREAD_ROWS = 65_536
+
+# Random cosines that see what no single feature shows. Rotations of two features in six are found with 64 at 5,000
+# events; more cost time and dilute the test.
+PROJECTIONS = 64
+
+# Hold-out rows per cosine at least: below that the covariance of the map is noise.
+ROWS_PER_COORDINATE = 20
+
+# Standardised features are cut here: one absurd value must not turn every cosine into noise.
+CLIPPED_AT = 8.0
+
+# Features with coordinates of their own in the fit test. The test inverts a matrix of a few coordinates each: 40
+# features take 2 ms, 1,000 would take a minute. All features are tested one by one whatever their number.
+COLUMNS_IN_MAP = 40
+
+# With more classes than this the posteriors themselves are enough coordinates.
+CLASSES_RANKED = 10
+
+# Categories of one feature that get a coordinate in the fit test; all categories are in its chi-square test.
+CATEGORIES_IN_MAP = 5
+
+# A class covariance is worth as much as the pooled one at this many rows.
+COVARIANCE_PRIOR_ROWS = 50.0
+
+# Share of the mean variance that is added to every direction's: directions that hardly vary in the hold-out sample
+# would otherwise turn rounding and its sampling error into evidence.
+FIT_RIDGE = 0.02
+
+# Below this share of the largest curvature a direction among the class mixes counts as not seen at all.
+IDENTIFIED_CURVATURE = 1e-6
+
+# Tail shares of the reference at which unknown mass is looked for: far events show in the last, near ones in the first.
+NOVELTY_LEVELS = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+
+# Events expected beyond a tail threshold: below ten the normal law of a count is too optimistic.
+NOVELTY_TAIL = 10.0
+
+# Median squared distance from their own centre, per dimension, up to which novel events count as one class. Events of
+# one class have about 0.9; events spread around known classes beyond their 90th percentile have 1.5 and more.
+COMPACT_SPREAD = 1.3
+
+# Features that the search for unknown mass works in; more are first projected onto this many random directions.
+LANDSCAPE_COLUMNS = 32
+
+# Chains have met when split R-hat is below this (Gelman et al., Bayesian Data Analysis, section 11.5).
+R_HAT = 1.1
+
+# Posterior draws that a predictive interval is formed from: Monte Carlo error of a tail of 2.5 % is then a tenth of
+# the tail where parameters matter, and less where noise does.
+INTERVAL_DRAWS = 200
+
+# Relabelling is k-means over permutations: it settles in two or three rounds, and stops here if draws tie.
+RELABELLING_ROUNDS = 20

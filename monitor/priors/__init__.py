@@ -1,1 +1,36 @@
-"""How much of each class is out there: the prior estimators, one method one file."""
+"""How much of each class is out there: the prior estimators, one method one file, and their registry."""
+
+from typing import Final
+
+from monitor.priors import bayes, counting, em, matching
+from monitor.priors.by_counting import ACC, CC, CDE, PCC
+from monitor.priors.by_likelihood import EM, EM_SLD, EM_STOPPED
+from monitor.priors.by_matching import entries
+from monitor.priors.estimate import Estimator, PriorEstimate
+from monitor.priors.maps import ENERGY, GAUSSIAN, ONE_HOT, POSTERIORS, RFF
+
+ESTIMATORS: Final[dict[str, Estimator]] = {
+    estimator.name: estimator
+    for estimator in [
+        CC,
+        PCC,
+        ACC,
+        *entries("acc-qp", ONE_HOT, "posteriors", raw=True),
+        *entries("pacc", POSTERIORS, "posteriors", raw=True),
+        CDE,
+        EM,
+        EM_SLD,
+        EM_STOPPED,
+        *entries("dfm-energy", ENERGY, "posteriors"),
+        *entries("dfm-gaussian", GAUSSIAN, "posteriors"),
+        *entries("dfm-rff", RFF, "posteriors"),
+        *entries("dfm-energy-features", ENERGY, "features"),
+        *entries("dfm-gaussian-features", GAUSSIAN, "features"),
+        *entries("dfm-rff-features", RFF, "features"),
+        *entries("dfm-energy-both", ENERGY, "both"),
+        *entries("dfm-gaussian-both", GAUSSIAN, "both"),
+        *entries("dfm-rff-both", RFF, "both"),
+    ]
+}
+
+__all__ = ["ESTIMATORS", "Estimator", "PriorEstimate", "bayes", "counting", "em", "matching"]

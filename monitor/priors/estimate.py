@@ -2,27 +2,124 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from monitor.arrays import Labels, Matrix, Vector
+from monitor.errors import InputError
 from monitor.windows import Window
+
+Target = Literal["rate", "sample"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriorEstimate:
-    """How much of each class a window holds, how sure that is, and how the method got there."""
+    """How much of each class a window holds, how sure that is, and how the method got there.
+
+    Used as an array it is its priors. Where a method has no honest interval (it is biased, or it was not given the
+    reference's counts) the interval is [0, 1]: nothing is claimed.
+    """
 
     method: str
     priors: Vector
     lower: Vector
     upper: Vector
     events: int
+    """Rows that were used."""
     iterations: int
     converged: bool
     gap: float
     """Certified bound on the shortfall of the objective; 0 for methods that solve exactly."""
     stop_reason: str
     unique: bool
+    dropped: int = 0
+    """Rows that could not be used: all zero, negative, or not finite."""
+    log_likelihood: float | None = None
+    """Mean log-likelihood above that of the source priors, for the methods that maximise it."""
+    deficit: float | None = None
+    """Share that no class of the reference explains; only the soft methods know it."""
+    deficit_error: float | None = None
+    """Standard error of the deficit under label shift alone."""
+    standard_errors: Vector | None = None
+    """Per class; None where no interval is claimed."""
+    target: Target = "rate"
+    """Whether the interval is for the rate at which classes come, or for their shares in this very window."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.priors, dtype=dtype) if copy or dtype is not None else self.priors
+
+
+def frozen(values: Vector) -> Vector:
+    """The same array, read-only: for arrays that the caller has just made."""
+    values.flags.writeable = False
+    return values
+
+
+def no_events(method: str, priors: Vector, dropped: int) -> PriorEstimate:
+    """The answer to a window without usable rows: nothing moved, and nothing is known."""
+    return PriorEstimate(
+        method=method,
+        priors=frozen(np.array(priors)),
+        lower=frozen(np.zeros(priors.size)),
+        upper=frozen(np.ones(priors.size)),
+        events=0,
+        iterations=0,
+        converged=False,
+        gap=0.0,
+        stop_reason="no events",
+        unique=False,
+        dropped=dropped,
+    )
+
+
+def without_interval(method: str, priors: Vector, events: int, *, dropped: int = 0, **how: Any) -> PriorEstimate:
+    """An estimate that claims no interval; `how` overrides the account of a closed-form solution."""
+    account: dict[str, Any] = {
+        "iterations": 1,
+        "converged": True,
+        "gap": 0.0,
+        "stop_reason": "closed form",
+        "unique": True,
+    } | how
+    return PriorEstimate(
+        method=method,
+        priors=frozen(np.array(priors, dtype=np.float64)),
+        lower=frozen(np.zeros(priors.size)),
+        upper=frozen(np.ones(priors.size)),
+        events=events,
+        dropped=dropped,
+        **account,
+    )
+
+
+def usable_rows(posteriors: ArrayLike) -> tuple[Matrix, int]:
+    """The rows that mean something, and how many do not: all zero, negative, or not finite.
+
+    A clean matrix is passed on as it is: a million events are not copied to be checked.
+    """
+    matrix = np.asarray(posteriors, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise InputError(f"posteriors: want shape (events, classes), got {matrix.shape}")
+    if matrix.size == 0:
+        return matrix, 0
+    sums = matrix @ np.ones(matrix.shape[1])
+    if np.isfinite(sums.min()) and sums.min() > 0 and np.isfinite(sums.max()) and matrix.min() >= 0:
+        return matrix, 0
+    good = np.isfinite(sums) & (sums > 0) & (matrix >= 0).all(axis=1)
+    return matrix[good], int(matrix.shape[0] - good.sum())
+
+
+def positive_priors(priors: ArrayLike, classes: int, name: str = "source_priors") -> Vector:
+    """Priors that sum to one; a class without any is an error that names it."""
+    vector = np.asarray(priors, dtype=np.float64)
+    if vector.shape != (classes,):
+        raise InputError(f"{name}: want shape ({classes},), got {vector.shape}")
+    if not (np.isfinite(vector).all() and (vector > 0).all()):
+        bad = np.flatnonzero(~(np.isfinite(vector) & (vector > 0)))
+        raise InputError(f"{name}: want every class above 0, got {vector[bad[0]]} for class {bad[0]}")
+    return np.asarray(vector / vector.sum())
 
 
 Statistics = Mapping[str, "Vector | Matrix"]
@@ -36,6 +133,19 @@ class HoldOut:
     labels: Labels
     features: Matrix | None
     seed: int
+
+
+def labelled_rows(hold_out: HoldOut) -> tuple[Matrix, Labels, Vector]:
+    """Posteriors and labels of the hold-out rows whose label is known, and how many there are of each class."""
+    known = hold_out.labels >= 0
+    labels = hold_out.labels[known]
+    counts = np.bincount(labels, minlength=hold_out.posteriors.shape[1]).astype(np.float64)
+    return hold_out.posteriors[known], labels, counts
+
+
+def nothing(_hold_out: HoldOut) -> Statistics:
+    """For estimators that keep nothing of the reference, or that read what another one keeps."""
+    return {}
 
 
 class ReferenceView(Protocol):
@@ -65,6 +175,12 @@ class Estimator:
     name: str
     summarise: Callable[[HoldOut], Statistics]
     estimate: Callable[[Window, ReferenceView], PriorEstimate]
+    binary_only: bool = False
+    needs_features: bool = False
 
     def __call__(self, window: Window, reference: ReferenceView) -> PriorEstimate:
         return self.estimate(reference.prepare(window), reference)
+
+    def applies_to(self, classes: int, features: bool) -> bool:
+        """Whether it can be used with that many classes, and with or without features."""
+        return (classes == 2 or not self.binary_only) and (features or not self.needs_features)

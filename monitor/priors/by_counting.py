@@ -1,0 +1,72 @@
+"""Registry entries that count predictions: cc, pcc, acc, cde."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from monitor.arrays import Matrix
+from monitor.priors import counting
+from monitor.priors.estimate import (
+    Estimator,
+    HoldOut,
+    PriorEstimate,
+    ReferenceView,
+    Statistics,
+    labelled_rows,
+    no_events,
+    nothing,
+    usable_rows,
+)
+from monitor.windows import Window
+
+
+def _classify(window: Window, reference: ReferenceView) -> PriorEstimate:
+    g, dropped = usable_rows(window.posteriors)
+    if g.shape[0] == 0:
+        return no_events("cc", reference.source_priors, dropped)
+    return replace(counting.classify_and_count(counting.counts(g)), dropped=dropped)
+
+
+def _average(window: Window, reference: ReferenceView) -> PriorEstimate:
+    g, dropped = usable_rows(window.posteriors)
+    if g.shape[0] == 0:
+        return no_events("pcc", reference.source_priors, dropped)
+    return replace(counting.probabilistic(g), dropped=dropped)
+
+
+def _confusion(hold_out: HoldOut) -> Statistics:
+    g, labels, _ = labelled_rows(hold_out)
+    return {"confusion": confusion(g, labels)}
+
+
+def confusion(posteriors: Matrix, labels: np.ndarray) -> Matrix:
+    """Counts[true, predicted]; a tie between predictions counts in parts."""
+    member = labels == np.arange(posteriors.shape[1])[:, None]
+    return np.asarray(member.astype(np.float64) @ counting.predictions(posteriors))
+
+
+def _solve(window: Window, reference: ReferenceView) -> PriorEstimate:
+    g, dropped = usable_rows(window.posteriors)
+    if g.shape[0] == 0:
+        return no_events("acc", reference.source_priors, dropped)
+    estimate = counting.adjusted(reference.statistics["acc"]["confusion"], counting.counts(g))
+    return replace(estimate, dropped=dropped)
+
+
+def _iterate(window: Window, reference: ReferenceView) -> PriorEstimate:
+    """Both classes in turn are the positive one and the answers are averaged: the order of classes decides nothing.
+
+    They differ only by events that lie exactly on the threshold.
+    """
+    g, dropped = usable_rows(window.posteriors)
+    if g.shape[0] == 0:
+        return no_events("cde", reference.source_priors, dropped)
+    second, first = (counting.cde_iterate(g[:, k], float(reference.source_priors[k])) for k in (1, 0))
+    priors = (second.priors + first.priors[::-1]) / 2.0
+    return replace(second, priors=priors, dropped=dropped)
+
+
+CC = Estimator("cc", nothing, _classify)
+PCC = Estimator("pcc", nothing, _average)
+ACC = Estimator("acc", _confusion, _solve)
+CDE = Estimator("cde", nothing, _iterate, binary_only=True)

@@ -1,0 +1,61 @@
+"""Registry entries that maximise the likelihood of the posteriors: em, em-sld, em-stopped."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from monitor.arrays import Vector
+from monitor.priors import em, intervals, nulls
+from monitor.priors.estimate import (
+    Estimator,
+    HoldOut,
+    PriorEstimate,
+    ReferenceView,
+    Statistics,
+    labelled_rows,
+    nothing,
+    usable_rows,
+)
+from monitor.priors.maps import stratified
+from monitor.tolerances import STOPPING_ROWS
+from monitor.windows import Window
+
+
+def _null(hold_out: HoldOut) -> Statistics:
+    g, labels, counts = labelled_rows(hold_out)
+    return {"rows": counts} | nulls.calibrate(g, counts / max(labels.size, 1))
+
+
+def _maximise(window: Window, reference: ReferenceView) -> PriorEstimate:
+    estimate = em.maximum_likelihood(window.posteriors, reference.source_priors)
+    return _with_reference_noise(estimate, window, reference)
+
+
+def _as_printed(window: Window, reference: ReferenceView) -> PriorEstimate:
+    estimate = em.sld(window.posteriors, reference.source_priors)
+    return _with_reference_noise(estimate, window, reference)
+
+
+def _sample(hold_out: HoldOut) -> Statistics:
+    g, labels, _ = labelled_rows(hold_out)
+    chosen = stratified(labels, STOPPING_ROWS, np.random.default_rng(hold_out.seed))
+    return {"posteriors": g[chosen], "labels": labels[chosen].astype(np.float64)}
+
+
+def _stop(window: Window, reference: ReferenceView) -> PriorEstimate:
+    kept = reference.statistics["em-stopped"]
+    return em.stopped(window.posteriors, reference.source_priors, kept["posteriors"], kept["labels"])
+
+
+def _with_reference_noise(estimate: PriorEstimate, window: Window, reference: ReferenceView) -> PriorEstimate:
+    if estimate.events == 0:
+        return estimate
+    g, _ = usable_rows(window.posteriors)
+    rows: Vector = np.asarray(reference.statistics["em"]["rows"])
+    errors = intervals.likelihood_errors(g, reference.source_priors, estimate.priors, rows)
+    return replace(intervals.around(estimate, errors), dropped=estimate.dropped)
+
+
+EM = Estimator("em", _null, _maximise)
+EM_SLD = Estimator("em-sld", nothing, _as_printed)
+EM_STOPPED = Estimator("em-stopped", _sample, _stop)

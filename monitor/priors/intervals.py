@@ -1,0 +1,137 @@
+"""How sure an estimate is: standard errors that count the reference's own sampling noise, and intervals from them.
+
+Every estimator here is linear near its answer: an event adds psi(x) / events to it. Under label shift the estimate
+therefore varies by (the delta method)
+
+    Var_k = sum_i a_i^2 V_ik / n_i                      the reference: n_i rows of class i
+          + (sum_i a_i V_ik + a_k (1 - a_k)) / m        the window: m events, classes drawn at the rate a
+
+with V_ik the variance of psi_k within class i. Without a_k (1 - a_k) it is the error for the shares of classes in
+this very window, whose labels are fixed though unseen: the target is then the 'sample' and not the 'rate'.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import ndtri
+
+from monitor.arrays import Matrix, Vector
+from monitor.priors.estimate import PriorEstimate, Target, frozen
+from monitor.priors.likelihood import Local, undetermined
+from monitor.priors.simplex import constrained_inverse
+from monitor.tolerances import INTERVAL_LEVEL, SPREAD_ROWS
+
+
+def standard_errors(
+    influence_variances: Matrix,
+    priors: Vector,
+    class_counts: Vector,
+    events: int,
+    target: Target = "rate",
+) -> Vector:
+    """The formula above; `influence_variances[i, k]` is V_ik."""
+    of_reference = (priors**2 / class_counts) @ influence_variances
+    of_window = priors @ influence_variances
+    if target == "rate":
+        of_window = of_window + priors * (1.0 - priors)
+    return np.asarray(np.sqrt(np.maximum(of_reference + of_window / max(events, 1), 0.0)))
+
+
+def around(
+    estimate: PriorEstimate, errors: Vector, centre: Vector | None = None, target: Target = "rate"
+) -> PriorEstimate:
+    """The estimate with its per-class interval; an infinite error claims nothing.
+
+    `centre` is the estimate before it was put on the simplex: that one is normally distributed even where the truth
+    is on the border, so the interval is taken around it, cut to [0, 1], and stretched to hold the estimate.
+    """
+    lower, upper = box(estimate.priors, errors, centre=centre)
+    return replace(estimate, lower=lower, upper=upper, standard_errors=frozen(errors), target=target)
+
+
+def box(
+    priors: Vector, errors: Vector, level: float = INTERVAL_LEVEL, joint: bool = False, centre: Vector | None = None
+) -> tuple[Vector, Vector]:
+    """Lower and upper limits: each class by itself, or all together.
+
+    Jointly by Sidak's inequality: the box of half-widths z at level^(1/classes) holds the whole vector with at least
+    the level, however the classes are correlated.
+    """
+    middle = priors if centre is None else centre
+    each = level ** (1.0 / priors.size) if joint else level
+    reach = float(ndtri(0.5 + each / 2.0)) * errors
+    lower = np.minimum(np.clip(middle - reach, 0.0, 1.0), priors)
+    upper = np.maximum(np.clip(middle + reach, 0.0, 1.0), priors)
+    return frozen(lower), frozen(upper)
+
+
+def joint(estimate: PriorEstimate, level: float = INTERVAL_LEVEL) -> tuple[Vector, Vector]:
+    """The simultaneous interval of an estimate that has standard errors; [0, 1] for one that has none."""
+    if estimate.standard_errors is None:
+        return estimate.lower, estimate.upper
+    return box(estimate.priors, estimate.standard_errors, level, joint=True)
+
+
+def error_bound(
+    curvature: float,
+    bound: float,
+    class_counts: Vector,
+    events: int,
+    *,
+    priors: Vector | None = None,
+    confidence: float = 0.95,
+) -> float:
+    """Distance from the truth that distribution feature matching keeps with `confidence` (dussap, Theorem 1).
+
+    C bounds the norm of the feature map, `curvature` is Delta_min (hard) or lambda_min (soft), R_x = 2 + sqrt(2 ln 2x):
+
+        (1)  2 C R / sqrt(Delta_min) * (|w| / sqrt(n) + 1 / sqrt(m)),   w_i = a_i / (n_i / n)
+        (2)  2 C R / sqrt(Delta_min) * (1 / sqrt(min n_i) + 1 / sqrt(m))
+
+    The print has (1) <= (2), which is false: each follows from eq 5, so the smaller is returned. (1) needs the true
+    priors; without them only (2) is available.
+    """
+    if not curvature > 0 or events == 0 or not (class_counts > 0).all():
+        return math.inf
+    classes, rows = class_counts.size, float(class_counts.sum())
+    reach = 2.0 + math.sqrt(2.0 * math.log(2.0 * classes / (1.0 - confidence)))
+    reference = 1.0 / math.sqrt(float(class_counts.min()))
+    if priors is not None:
+        weighted = float(np.linalg.norm(priors * rows / class_counts)) / math.sqrt(rows)
+        reference = min(reference, weighted)
+    return 2.0 * bound * reach / math.sqrt(curvature) * (reference + 1.0 / math.sqrt(events))
+
+
+def information_errors(at: Local, events: int, target: Target = "rate") -> Vector:
+    """Standard errors of the maximum-likelihood priors for exact posteriors: the inverse of the observed information.
+
+    For the shares in the sample the multinomial part is taken off: what a full set of labels would leave is nothing.
+    A class that can be traded against another without any event noticing gets an infinite error.
+    """
+    variances = np.diag(constrained_inverse(at.hessian)) / max(events, 1)
+    if target == "sample":
+        variances = variances - at.priors * (1.0 - at.priors) / max(events, 1)
+    return np.where(undetermined(at.hessian), np.inf, np.sqrt(np.maximum(variances, 0.0)))
+
+
+def likelihood_errors(
+    posteriors: Matrix, source_priors: Vector, priors: Vector, class_counts: Vector, target: Target = "rate"
+) -> Vector:
+    """Standard errors of maximum-likelihood priors with the reference's noise (delta method, formula of this page).
+
+    An event moves the answer by psi = K (r - 1), with K the inverse information on vectors that sum to zero and r the
+    likelihood's gradient. What psi does within class i is read from the window itself: under label shift the density
+    of class i over the window's is r_i. Long windows are thinned evenly first.
+    """
+    events = posteriors.shape[0]
+    g = posteriors[:: max(events // SPREAD_ROWS, 1)]
+    mixture = g @ (priors / source_priors)
+    r = (g / source_priors) / np.where(mixture > 0, mixture, np.inf)[:, None]
+    hessian = r.T @ r / r.shape[0]
+    psi = r @ constrained_inverse(hessian)
+    densities = r / np.maximum(r.sum(axis=0), np.finfo(np.float64).tiny)
+    means = densities.T @ psi
+    variances = np.maximum(densities.T @ psi**2 - means**2, 0.0)
+    errors = standard_errors(variances, priors, class_counts, events, target)
+    return np.where(undetermined(hessian), np.inf, errors)

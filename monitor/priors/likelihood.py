@@ -1,0 +1,190 @@
+"""The likelihood of the class priors given posteriors: concave, maximised by second-order steps, certified.
+
+Notation
+    g (events, classes)  posteriors under the source priors pi
+    p                    the priors to be estimated
+    r_iy = (g_iy / pi_y) / sum_k g_ik p_k / pi_k
+
+    L(p)  = mean_i log sum_k g_ik p_k / pi_k            (esuli Algorithm 1 and caelen eq 6.1 climb it)
+    m_y   = mean_i r_iy                                 gradient; also the factor by which an EM step multiplies p_y
+    H     = mean_i r_i r_i'                             minus the second derivative
+
+Since sum_k p_k r_ik = 1, H p = m, and the second-order model of L around p is 2 m'q - q'Hq/2 plus a constant: each
+step is a program on the simplex, which settles exactly which priors are zero. By Jensen's inequality
+L(best) - L(p) <= log max_y m_y: the certificate costs nothing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.arrays import Flags, Matrix, Vector
+from monitor.priors.simplex import minimise
+from monitor.tolerances import (
+    BLOCK_ROWS,
+    LIKELIHOOD_GAP,
+    NEWTON_STEPS,
+    POLISHED_GAP,
+    SINGULAR,
+    SUFFICIENT_GAIN,
+    WARM_START_ROWS,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Usable posteriors, the priors they were made under, and what else counts as an observation."""
+
+    posteriors: Matrix
+    source_priors: Vector
+    weights: Vector | None = None
+    """Events that each row stands for; None is one each."""
+    shrinkage: float = 0.0
+    """Pseudo-events of certain class, spread as the source priors, as a share of the events: a Dirichlet prior."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Local:
+    """The likelihood around one point."""
+
+    priors: Vector
+    value: float
+    multipliers: Vector
+    hessian: Matrix
+
+    @property
+    def gap(self) -> float:
+        """log(1 + gap): what the best priors can win at most over these, in mean log-likelihood."""
+        return float(np.log(max(self.multipliers.max(), 1.0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """Where the solver stopped, and why."""
+
+    at: Local
+    iterations: int
+    stop_reason: str
+
+    @property
+    def converged(self) -> bool:
+        return self.at.gap <= LIKELIHOOD_GAP
+
+    @property
+    def unique(self) -> bool:
+        """Whether no other priors explain the events as well: nothing collinear among the classes in play."""
+        in_play = (self.at.priors > 0) | (self.at.multipliers >= 1 - np.sqrt(LIKELIHOOD_GAP))
+        return not undetermined(self.at.hessian[np.ix_(in_play, in_play)]).any()
+
+
+def maximise(problem: Problem, start: Vector | None = None, tolerance: float = POLISHED_GAP) -> Optimum:
+    """Maximise the likelihood; `start` only saves steps. A large problem starts from a thinned copy of itself."""
+    rows = problem.posteriors.shape[0]
+    if start is None and problem.weights is None and rows >= 4 * WARM_START_ROWS:
+        # Evenly spaced rows, at a pace that leaves no remainder to favour either end.
+        thinned = np.ascontiguousarray(problem.posteriors[:: rows // WARM_START_ROWS])
+        few = Problem(thinned, problem.source_priors, shrinkage=problem.shrinkage)
+        start = maximise(few, tolerance=LIKELIHOOD_GAP).at.priors
+    here = look(problem, problem.source_priors if start is None else start)
+    if not np.isfinite(here.value):
+        here = look(problem, 0.99 * here.priors + 0.01 * problem.source_priors)
+    for iteration in range(1, NEWTON_STEPS + 1):
+        if here.gap <= tolerance:
+            return Optimum(here, iteration, "certified optimum")
+        there = _step(problem, here)
+        if there is None:
+            reason = "certified optimum to rounding" if here.gap <= LIKELIHOOD_GAP else "no further progress"
+            return Optimum(here, iteration, reason)
+        here = there
+    return Optimum(here, NEWTON_STEPS, "step limit")
+
+
+def look(problem: Problem, priors: Vector) -> Local:
+    """Value, multipliers and curvature at `priors` in one pass over the events, a cache-sized block at a time."""
+    g, pi = problem.posteriors, problem.source_priors
+    events, classes = g.shape
+    ratios = priors / pi
+    value, total = 0.0, 0.0
+    sums, products = np.zeros(classes), np.zeros((classes, classes))
+    size = max(BLOCK_ROWS, 4 * BLOCK_ROWS // classes)
+    scratch = np.empty((min(size, events), classes))
+    for begin in range(0, events, size):
+        block = g[begin : begin + size]
+        mixture = block @ ratios
+        if not mixture.min() > 0:
+            return Local(priors, -np.inf, np.full(classes, np.inf), products)
+        scaled = scratch[: block.shape[0]]
+        np.divide(block, mixture[:, None], out=scaled)
+        if problem.weights is None:
+            value += float(np.log(mixture).sum())
+            total += block.shape[0]
+            sums += scaled.sum(axis=0)
+            products += scaled.T @ scaled
+        else:
+            weights = problem.weights[begin : begin + size]
+            value += float(weights @ np.log(mixture))
+            total += float(weights.sum())
+            sums += weights @ scaled
+            products += (scaled * weights[:, None]).T @ scaled
+    local = Local(priors, value / total, sums / (total * pi), products / (total * np.outer(pi, pi)))
+    return _with_pseudo_observations(local, pi, problem.shrinkage) if problem.shrinkage else local
+
+
+def log_likelihood(problem: Problem, priors: Vector) -> float:
+    """Mean log-likelihood above that of the source priors, without the pseudo-observations of a shrinkage."""
+    plain = Problem(problem.posteriors, problem.source_priors, problem.weights)
+    return look(plain, priors).value - look(plain, problem.source_priors).value
+
+
+def undetermined(hessian: Matrix) -> Flags:
+    """The classes that can be traded against each other without any event noticing."""
+    size = hessian.shape[0]
+    if size == 1:
+        return np.zeros(1, dtype=np.bool_)
+    # Scaled to a unit diagonal first: a class that is rare has a large entry and would hide everything else. The
+    # directions that sum to zero become those orthogonal to the inverse scales.
+    scales = np.sqrt(np.maximum(np.diag(hessian), np.finfo(np.float64).tiny))
+    normal = 1.0 / scales
+    normal /= np.linalg.norm(normal)
+    projector = np.eye(size) - np.outer(normal, normal)
+    values, vectors = np.linalg.eigh(projector @ (hessian / np.outer(scales, scales)) @ projector)
+    # One zero eigenvalue is the projector's own; the eigenvectors of all others are orthogonal to `normal`.
+    flat = vectors[:, values <= SINGULAR * size]
+    flat = flat - np.outer(normal, normal @ flat)
+    weight = np.sqrt((flat**2).sum(axis=1))
+    return np.asarray(weight > 1e-6)
+
+
+def _step(problem: Problem, here: Local) -> Local | None:
+    """The next point: a full second-order step, shortened until it pays; an EM step if none does; None at the end."""
+    goal = minimise(here.hessian, 2.0 * here.multipliers, start=here.priors).point
+    direction = goal - here.priors
+    promised = float(here.multipliers @ direction)
+    length = 1.0
+    while length > 1e-6 and promised > 0:
+        there = look(problem, _on_simplex(here.priors + length * direction))
+        if there.value >= here.value + SUFFICIENT_GAIN * length * promised or _closer(there, here):
+            return there
+        length *= 0.25
+    there = look(problem, _on_simplex(here.priors * here.multipliers))
+    return there if there.value > here.value and there.gap < here.gap else None
+
+
+def _closer(there: Local, here: Local) -> bool:
+    """Near the optimum the values agree to rounding, and the gap says which point is better."""
+    return here.gap <= LIKELIHOOD_GAP and there.gap < here.gap and there.value > here.value - 1e-12
+
+
+def _on_simplex(priors: Vector) -> Vector:
+    clipped = np.maximum(priors, 0.0)
+    return np.asarray(clipped / clipped.sum())
+
+
+def _with_pseudo_observations(local: Local, pi: Vector, share: float) -> Local:
+    if not (local.priors > 0).all():
+        return Local(local.priors, -np.inf, np.full(pi.size, np.inf), local.hessian)
+    value = local.value + share * float(pi @ np.log(local.priors / pi))
+    multipliers = local.multipliers + share * pi / local.priors
+    hessian = local.hessian + share * np.diag(pi / local.priors**2)
+    whole = 1.0 + share
+    return Local(local.priors, value / whole, multipliers / whole, hessian / whole)
