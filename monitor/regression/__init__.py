@@ -1,0 +1,21 @@
+"""Regression streams: what a regressor's labelled events say about its reference, and how to carry it over."""
+
+from typing import TYPE_CHECKING, Any
+
+from monitor.regression.adaptation import Adaptation, adapt
+from monitor.regression.bayes import BayesAdaptation, adapt_bayes
+from monitor.regression.mixture import Mixture
+
+if TYPE_CHECKING:
+    from monitor.regression.estimator import MixtureOfRegressions
+
+__all__ = ["Adaptation", "BayesAdaptation", "Mixture", "MixtureOfRegressions", "adapt", "adapt_bayes"]
+
+
+def __getattr__(name: str) -> Any:
+    """scikit-learn takes half a second to import: only who asks for the estimator waits for it."""
+    if name == "MixtureOfRegressions":
+        from monitor.regression.estimator import MixtureOfRegressions  # noqa: PLC0415 - see above
+
+        return MixtureOfRegressions
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,216 @@
+"""The M-steps: everything that can turn responsibilities into parameters lives here.
+
+Notation (Bouveyron & Jacques 2014, section 2.2). S starts run side by side, K components, n events, q = p + 1.
+t: responsibilities (S, K, n), times the events' weights; b_k = beta_k0; m_ki = x_i~0' beta_k~0; r_ki = y_i - b_k.
+
+Models M2 and M3 need five sums a component, with weight t: 1, r, m, r^2, r m. Written in v = 1/lambda_1 and
+u = lambda_0/lambda_1 their part of Q is n ln v - (1/2) sum w (v y - u b - m)^2 with w = t/sigma^2, which is jointly
+concave. So lambda_0 and lambda_1 of M2d and M3d, which the paper alternates, have a closed form too: the same
+quadratic after y and m have lost their projection on b.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.regression.links import Link
+from monitor.tolerances import EMPTY_COMPONENT, PROXIMAL_RIDGE, SIGMA_FLOOR
+
+Cube = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """The parameters of S starts: weights (S, K), coefficients (S, K, q), sigmas (S, K)."""
+
+    weights: Matrix
+    coefficients: Cube
+    sigmas: Matrix
+
+    def take(self, chosen: Labels | Flags | slice) -> "State":
+        """The starts that `chosen` names."""
+        return State(self.weights[chosen], self.coefficients[chosen], self.sigmas[chosen])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """The labelled events and the reference, with what every M-step reuses. Leading axis: 1, or one set per start."""
+
+    design: Cube
+    """(1 or S, n, q), first column 1."""
+    target: Cube
+    """(1 or S, 1, n)."""
+    event_weights: Cube
+    """(1 or S, 1, n); 0 leaves an event out."""
+    reference: State
+    """With S = 1."""
+    products: Cube
+    """The q x q products of every row, (1 or S, n, q * q)."""
+    columns: Cube
+    """r, m, r^2 and r m after a 1, (1 or S, K, n, 5)."""
+    unexplained: Cube
+    """What the reference leaves of the target, y - x' beta_k, (1 or S, K, n)."""
+    ridge: Cube
+    """(1 or S, q): keeps what the labels do not determine at the reference."""
+
+    def take(self, chosen: Labels | Flags | slice) -> "Problem":
+        """The problem of the starts that `chosen` names; what all starts share stays shared."""
+        if self.design.shape[0] == self.target.shape[0] == self.event_weights.shape[0] == 1:
+            return self
+
+        def part(values: Cube) -> Cube:
+            return values if values.shape[0] == 1 else values[chosen]
+
+        return Problem(
+            part(self.design),
+            part(self.target),
+            part(self.event_weights),
+            self.reference,
+            part(self.products),
+            part(self.columns),
+            part(self.unexplained),
+            part(self.ridge),
+        )
+
+
+def pose(design: Cube, target: Cube, reference: State, event_weights: Cube | None = None) -> Problem:
+    """The problem of design (n, q) or (S, n, q), target (n,) or (S, n) and event weights likewise."""
+    rows = design if design.ndim == 3 else design[None]
+    values = (target if target.ndim == 2 else target[None])[:, None, :]
+    weights = np.ones((1, 1, rows.shape[1])) if event_weights is None else event_weights[:, None, :]
+    betas = reference.coefficients[0]
+    rest = values - betas[:, :1]
+    slopes = np.matmul(betas[:, 1:], rows[..., 1:].transpose(0, 2, 1))
+    rest, slopes = np.broadcast_arrays(rest, slopes)
+    columns = np.stack([np.ones_like(rest), rest, slopes, rest**2, rest * slopes], axis=-1)
+    products = (rows[..., :, None] * rows[..., None, :]).reshape(rows.shape[0], rows.shape[1], -1)
+    ridge = PROXIMAL_RIDGE * np.maximum(np.sum(rows**2, axis=1), np.finfo(float).tiny)
+    return Problem(rows, values, weights, reference, products, columns, rest - slopes, ridge)
+
+
+def maximise(problem: Problem, link: Link, shares: Cube, state: State, cycles: int = 1) -> tuple[Cube, Matrix]:
+    """The coefficients and sigmas that maximise Q of eq 2.6 for the responsibilities `shares`.
+
+    Only M4 needs `cycles`: its lambdas given the sigmas, then the sigmas given the lambdas. One cycle never lowers
+    Q, which is all that EM asks (ECM, Meng & Rubin 1993); many cycles reach its maximum.
+    """
+    if link.shape == "same":
+        whole = (shares.shape[0], *state.coefficients.shape[1:])
+        return (
+            np.broadcast_to(problem.reference.coefficients, whole),
+            np.broadcast_to(problem.reference.sigmas, whole[:2]),
+        )
+    if link.shape == "free":
+        coefficients, sigmas = _free(problem, shares)
+    elif link.shape in ("inputs", "inputs+"):
+        coefficients, sigmas = _by_input(problem, link, shares, state.sigmas, cycles)
+    else:
+        coefficients, sigmas = _scaled(problem, link, shares)
+    if not link.per_component:
+        return coefficients, sigmas
+    silent = shares.sum(axis=2) < EMPTY_COMPONENT
+    if not silent.any():
+        return coefficients, sigmas
+    return np.where(silent[..., None], state.coefficients, coefficients), np.where(silent, state.sigmas, sigmas)
+
+
+def _scaled(problem: Problem, link: Link, shares: Cube) -> tuple[Cube, Matrix]:
+    """M2 and M3: the quadratics of section 2.2, pooled over components (M2) or one each (M3)."""
+    betas, noise = problem.reference.coefficients[0], problem.reference.sigmas[0]
+    count, *sums = _weighted_sums(problem, shares)
+    rest, slopes, rest_rest, rest_slopes = (total / noise**2 for total in sums)
+    base = betas[:, 0]
+    weight = count / noise**2
+    base_base, base_rest, base_slopes = weight * base**2, rest * base, slopes * base
+    if not link.per_component:
+        count, rest_rest, rest_slopes, base_base, base_rest, base_slopes = (
+            total.sum(axis=1, keepdims=True)
+            for total in (count, rest_rest, rest_slopes, base_base, base_rest, base_slopes)
+        )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_base = np.where(base_base > 0, 1.0 / base_base, 0.0)
+    one = np.ones_like(count)
+    if link.shape == "intercepts":
+        low, high = 1.0 + (base_rest - base_slopes) * per_base, one
+    elif link.shape == "slopes":
+        low, high = one, positive_root(count, rest_slopes, rest_rest)
+    elif link.shape == "all":  # y = r + b and the whole mean m + b
+        whole = rest_rest + 2.0 * base_rest + base_base
+        cross = rest_slopes + base_rest + base_slopes + base_base
+        low = high = positive_root(count, cross, whole)
+    else:  # M2d, M3d: what is left of r and m beside b
+        high = positive_root(
+            count, rest_slopes - base_rest * base_slopes * per_base, rest_rest - base_rest**2 * per_base
+        )
+        low = 1.0 + (base_rest - high * base_slopes) * per_base
+    low, high = (np.broadcast_to(factor, shares.shape[:2]) for factor in (low, high))
+    factors = np.concatenate([low[..., None], np.repeat(high[..., None], betas.shape[1] - 1, axis=2)], axis=2)
+    return factors * betas, high * noise
+
+
+def _weighted_sums(problem: Problem, shares: Cube) -> Cube:
+    """The sums of 1, r, m, r^2 and r m under the responsibilities, (5, S, K)."""
+    sums: Cube = np.matmul(shares[:, :, None, :], problem.columns)[:, :, 0, :]
+    return np.moveaxis(sums, 2, 0)
+
+
+def positive_root(count: Matrix, cross: Matrix, square: Matrix) -> Matrix:
+    """The positive root of n lambda^2 + cross lambda - square = 0, without cancellation; at least the sigma floor."""
+    square = np.maximum(square, 0.0)
+    safe = np.maximum(count, np.finfo(float).tiny)
+    root = np.sqrt(cross**2 + 4.0 * safe * square)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(cross > 0, 2.0 * square / (cross + root), (root - cross) / (2.0 * safe))
+    return np.maximum(factor, SIGMA_FLOOR)
+
+
+def _by_input(problem: Problem, link: Link, shares: Cube, sigmas: Matrix, cycles: int) -> tuple[Cube, Matrix]:
+    """M4: one factor an input, solved for all inputs at once given the sigmas; sigmas by eq 2.10 given the factors."""
+    betas = problem.reference.coefficients[0]
+    first = 0 if link.shape == "inputs+" else 1
+    grams, scores, rests = _residual_sums(problem, shares)
+    width = betas.shape[1] - first
+    scaled = betas[:, first:]
+    grams_k = grams[:, :, first:, first:] * scaled[:, :, None] * scaled[:, None, :]
+    scores_k = scores[:, :, first:] * scaled
+    counts = shares.sum(axis=2)
+    for _ in range(cycles):
+        precision = 1.0 / sigmas**2
+        gram = np.einsum("sk,skij->sij", precision, grams_k)
+        ridge = problem.ridge[:, first:] * np.maximum(np.einsum("sk,kj->sj", precision, scaled**2), 1e-300)
+        gram[:, np.arange(width), np.arange(width)] += ridge
+        step = np.linalg.solve(gram, np.einsum("sk,ski->si", precision, scores_k)[..., None])[..., 0]
+        left = rests - 2.0 * np.einsum("ski,si->sk", scores_k, step) + np.einsum("si,skij,sj->sk", step, grams_k, step)
+        sigmas = _noise(left, counts, sigmas, problem.reference.sigmas)
+    factors = np.ones((shares.shape[0], betas.shape[1]))
+    factors[:, first:] += step
+    return factors[:, None, :] * betas, sigmas
+
+
+def _free(problem: Problem, shares: Cube) -> tuple[Cube, Matrix]:
+    """M5: weighted least squares in every component, from the reference where the labels are silent."""
+    grams, scores, rests = _residual_sums(problem, shares)
+    width = grams.shape[2]
+    ridged = grams.copy()
+    ridged[:, :, np.arange(width), np.arange(width)] += problem.ridge[:, None, :]
+    step = np.linalg.solve(ridged, scores[..., None])[..., 0]
+    left = rests - 2.0 * np.sum(scores * step, axis=2) + np.einsum("ski,skij,skj->sk", step, grams, step)
+    noise = problem.reference.sigmas
+    return problem.reference.coefficients + step, _noise(left, shares.sum(axis=2), noise, noise)
+
+
+def _residual_sums(problem: Problem, shares: Cube) -> tuple[Cube, Cube, Matrix]:
+    """X'TX, X'T(y - X beta) and (y - X beta)'T(y - X beta) of every start and component, at the reference's beta."""
+    width = problem.design.shape[2]
+    grams = np.matmul(shares, problem.products).reshape(*shares.shape[:2], width, width)
+    weighted = shares * problem.unexplained
+    return grams, np.matmul(weighted, problem.design), np.sum(weighted * problem.unexplained, axis=2)
+
+
+def _noise(squares: Matrix, counts: Matrix, current: Matrix, reference: Vector | Matrix) -> Matrix:
+    """Eq 2.10, never below the floor, and unchanged in a component that no event belongs to."""
+    silent = counts < EMPTY_COMPONENT
+    variance = np.maximum(squares, 0.0) / np.where(silent, 1.0, counts)
+    sigmas: Matrix = np.where(silent, current, np.maximum(np.sqrt(variance), SIGMA_FLOOR * reference))
+    return sigmas

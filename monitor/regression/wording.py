@@ -1,0 +1,64 @@
+"""A link in words that an operator can act on: what was multiplied by what, and what stayed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from monitor.arrays import Matrix, Vector
+from monitor.regression.links import Model
+from monitor.tolerances import FACTOR_IN_WORDS
+
+_WORDS = {1.0: "unchanged", 2.0: "doubled", 3.0: "tripled", 4.0: "quadrupled", 0.5: "halved"}
+
+
+def factor_word(factor: float) -> str:
+    """ "doubled" for a factor near 2, "multiplied by 1.37" where no word is near."""
+    for value, word in _WORDS.items():
+        if abs(factor / value - 1.0) <= FACTOR_IN_WORDS:
+            return word
+    return f"multiplied by {factor:.3g}"
+
+
+def describe(
+    model: Model,
+    factors: Matrix,
+    weights: Vector,
+    reference_weights: Vector,
+    names: Sequence[str] | None = None,
+) -> str:
+    """What the link did: factors lambda (K, p + 1), proportions now and in the reference, names of the inputs."""
+    parts = _relation(model, factors, names or [f"x{number}" for number in range(1, factors.shape[1])])
+    if model.free_proportions and weights.size > 1:
+        shares = f"shares of the components {_percent(reference_weights)} became {_percent(weights)}"
+        parts = [*parts, shares] if parts else [shares, "slopes and intercepts unchanged"]
+    return "; ".join(parts) or "nothing changed"
+
+
+def _relation(model: Model, factors: Matrix, names: Sequence[str]) -> list[str]:
+    several = model.link.per_component and factors.shape[0] > 1
+    intercepts, slopes = factors[:, 0], factors[:, -1]
+    each = ", ".join(
+        f"slope of {name} {factor_word(factor)}" for name, factor in zip(names, factors[0, 1:], strict=True)
+    )
+    told: dict[str, list[str]] = {
+        "same": [],
+        "slopes": [_told("slopes", slopes, several), "intercepts unchanged"],
+        "intercepts": [_told("intercepts", intercepts, several), "slopes unchanged"],
+        "all": [_told("slopes and intercepts", slopes, several)],
+        "both": [_told("slopes", slopes, several), _told("intercepts", intercepts, several)],
+        "inputs": [each, "intercepts unchanged", "noise estimated anew"],
+        "inputs+": [each, f"intercepts {factor_word(factors[0, 0])}", "noise estimated anew"],
+        "free": ["every slope, intercept and noise level estimated anew"],
+    }
+    return told[model.link.shape]
+
+
+def _told(what: str, factors: Vector, several: bool) -> str:
+    if not several:
+        return f"all {what} {factor_word(float(factors[0]))}"
+    told = [f"{factor_word(float(factor))} in component {k}" for k, factor in enumerate(factors, start=1)]
+    return f"{what} " + ", ".join(told)
+
+
+def _percent(weights: Vector) -> str:
+    return "/".join(f"{share:.0%}" for share in np.asarray(weights))
