@@ -1,0 +1,168 @@
+"""Files with one record a line, plain or gzip, a directory of them, or standard input; and results into files.
+
+`jsonl:PATH` and `jsonl:-`. Positions are byte offsets of line starts (of the uncompressed text for .gz). A file is
+a partition, named after the file, so a directory may move but its files may not be renamed between runs.
+"""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from connectors.lines import GzipText, Lines, PlainText, StandardInput, Text
+from connectors.protocols import Checkpoint, Progress, RawBatch, Reassignment, Sink, Source
+from connectors.resultfiles import ResultFileOptions, ResultFiles, StandardOutput
+from monitor.errors import ConfigurationError, ConnectorError
+from monitor.tables import read
+from monitor.tolerances import RECORD_BYTES
+
+STANDARD = "-"
+
+# Read at once from one file: some thousand events, so that work per batch is spread thin, and still in the cache.
+CHUNK_BYTES = 1 << 20
+
+# How often a followed directory is looked through for new files, in seconds.
+LISTING = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class JsonlOptions:
+    """What can be said about a source beside its path."""
+
+    follow: bool = False
+    """Wait for more at the end of plain files, and for new files in a directory."""
+    max_record_bytes: int = RECORD_BYTES
+    """The rest of a longer line is skipped unread; its beginning is rejected as too large."""
+
+
+def source(path: str, options: Mapping[str, Any], base: Path) -> Source:
+    """Read a file, a directory or standard input."""
+    read_options = _read(JsonlOptions, options, "source")
+    if path == STANDARD:
+        return JsonlSource(None, read_options)
+    return JsonlSource(base / path, read_options)
+
+
+def sink(path: str, options: Mapping[str, Any], base: Path) -> Sink:
+    """Write to files beside each other, committed together; or results to standard output."""
+    if path == STANDARD:
+        if options:
+            raise ConfigurationError([f"sink: standard output takes no options, got {', '.join(sorted(options))}"])
+        return StandardOutput()
+    return ResultFiles(base / path, _read(ResultFileOptions, options, "sink"), base)
+
+
+def _read(kind: type[Any], options: Mapping[str, Any], where: str) -> Any:
+    problems: list[str] = []
+    table = read(kind, options, where, problems)
+    if problems:
+        raise ConfigurationError(problems)
+    return table
+
+
+class JsonlSource:
+    """Reads one chunk of one file a poll, in turn, so that event times stay close to each other."""
+
+    def __init__(self, path: Path | None, options: JsonlOptions = JsonlOptions()) -> None:
+        """`path` None is standard input."""
+        self._path = path
+        self._options = options
+        self._lines: dict[str, Lines] = {}
+        self._turn: list[str] = []
+        self._came: dict[str, Progress | None] = {}
+        self._listed = 0.0
+
+    def start(self, checkpoint: Checkpoint | None) -> None:
+        """Open the files that are there, each at its offset in the checkpoint."""
+        progress = checkpoint.progress if checkpoint else {}
+        texts = self._texts()
+        gone = [name for name, one in progress.items() if name not in texts and one.offset < one.read]
+        if gone:
+            raise ConnectorError(f"{self._name}: {', '.join(sorted(gone))} is gone, and open windows need it again")
+        for name, text in texts.items():
+            self._open(name, text, progress[name].offset if name in progress else 0)
+
+    def reassigned(self) -> Reassignment | None:
+        """New files of a followed directory."""
+        self._look_for_files()
+        came, self._came = self._came, {}
+        return Reassignment(came=came) if came else None
+
+    def poll(self, timeout: float, held: Collection[str] = ()) -> Sequence[RawBatch]:
+        """The next lines of the first file that has any, which then goes to the end of the queue."""
+        batch = self._next(held)
+        if batch is None and not self.finished and timeout > 0:
+            self._wait(timeout)
+            batch = self._next(held)
+        return [] if batch is None else [batch]
+
+    def partitions(self) -> Sequence[str]:
+        """The files that are not read to their end."""
+        return [name for name, lines in self._lines.items() if not lines.finished and name not in self._came]
+
+    def waiting(self, partition: str) -> bool:
+        """Whether the file has more than what was read of it."""
+        lines = self._lines.get(partition)
+        return lines is not None and not lines.finished and lines.text.more()
+
+    @property
+    def finished(self) -> bool:
+        """Whether every file is read to its end, and none is followed."""
+        following = self._options.follow and self._path is not None
+        return not following and all(lines.finished for lines in self._lines.values())
+
+    def close(self) -> None:
+        """Close what is open."""
+        for lines in self._lines.values():
+            lines.text.close()
+
+    @property
+    def _name(self) -> str:
+        return "standard input" if self._path is None else str(self._path)
+
+    def _texts(self) -> dict[str, Text]:
+        if self._path is None:
+            return {STANDARD: StandardInput()}
+        if self._path.is_dir():
+            files = [one for one in sorted(self._path.iterdir()) if one.is_file() and not one.name.startswith(".")]
+        elif self._path.is_file():
+            files = [self._path]
+        else:
+            raise ConnectorError(f"{self._path}: there is no such file or directory")
+        follow = self._options.follow
+        return {one.name: GzipText(one) if one.suffix == ".gz" else PlainText(one, follow) for one in files}
+
+    def _open(self, name: str, text: Text, offset: int) -> None:
+        text.seek(offset)
+        self._lines[name] = Lines(name, text, offset, self._options.max_record_bytes, CHUNK_BYTES)
+        self._turn.append(name)
+
+    def _look_for_files(self) -> None:
+        following_directory = self._options.follow and self._path is not None and self._path.is_dir()
+        if not following_directory or time.monotonic() - self._listed < LISTING:
+            return
+        self._listed = time.monotonic()
+        for name, text in self._texts().items():
+            if name not in self._lines:
+                self._open(name, text, 0)
+                self._came[name] = None
+
+    def _next(self, held: Collection[str]) -> RawBatch | None:
+        for name in self._turn:
+            if name not in held and name not in self._came:
+                batch = self._lines[name].read()
+                if batch is not None:
+                    self._turn.remove(name)
+                    self._turn.append(name)
+                    return batch
+        self._turn = [name for name in self._turn if not self._lines[name].finished]
+        return None
+
+    def _wait(self, timeout: float) -> None:
+        """Standard input says when there is more; files have to be asked again."""
+        standard = self._lines.get(STANDARD) if self._path is None else None
+        if standard is None or not isinstance(standard.text, StandardInput):
+            time.sleep(timeout)
+        else:
+            standard.text.wait(timeout)

@@ -1,0 +1,201 @@
+"""Results into files that survive a kill at any instant: data first, then one small checkpoint, swapped atomically.
+
+Lines are appended to the data files; a commit makes them durable and then replaces `RESULTS.checkpoint`, which holds
+each file's committed length beside the positions of the source. What stands behind the committed length after a
+kill was never published: `recover` cuts it off.
+"""
+
+import base64
+import fcntl
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from connectors.protocols import Channel, Checkpoint, Message
+from monitor.errors import ConnectorError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFileOptions:
+    """Where everything but the results goes. A channel without a file is not written."""
+
+    dead_letters: Path | None = None
+    recalibrations: Path | None = None
+    events: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What the checkpoint file holds."""
+
+    format: int
+    lengths: Mapping[str, int]
+    """Of each file, in bytes; by its path relative to the results."""
+    checkpoint: Checkpoint | None
+
+
+class ResultFiles:
+    """The sink behind `jsonl:PATH`."""
+
+    def __init__(self, results: Path, options: ResultFileOptions = ResultFileOptions(), base: Path = Path()) -> None:
+        others = {
+            "dead-letters": options.dead_letters,
+            "recalibrations": options.recalibrations,
+            "events": options.events,
+        }
+        self._paths: dict[str, Path] = {"results": results}
+        self._paths |= {channel: base / path for channel, path in others.items() if path is not None}
+        self._checkpoint = results.with_name(results.name + ".checkpoint")
+        self._files: dict[str, BinaryIO] = {}
+
+    def recover(self) -> Checkpoint | None:
+        """Open the files, cut off what was not committed, and return the committed checkpoint."""
+        self._files = {channel: self._opened(path) for channel, path in self._paths.items()}
+        committed = self._committed()
+        if committed is None:
+            self._refuse_strange_files({})
+            # From here on, a file with contents and without a checkpoint cannot be ours.
+            self._replace(Committed(FORMAT, self._lengths(), None))
+            return None
+        self._refuse_strange_files(committed.lengths)
+        for channel, file in self._files.items():
+            self._cut(channel, file, committed.lengths.get(self._name(channel), 0))
+        return committed.checkpoint
+
+    def write(self, message: Message) -> None:
+        """Append a line."""
+        file = self._files.get(message.channel)
+        if file is None:
+            return
+        try:
+            file.write(_line(message))
+        except OSError as error:
+            raise ConnectorError(f"{self._paths[message.channel]}: cannot be written: {error.strerror}") from error
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Make the lines durable, then the checkpoint that counts them in."""
+        try:
+            for file in self._files.values():
+                file.flush()
+                os.fsync(file.fileno())
+            self._replace(Committed(FORMAT, self._lengths(), checkpoint))
+        except OSError as error:
+            raise ConnectorError(f"{self._paths['results']}: cannot be written: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Close the files. What was written and not committed is cut off by the next `recover`."""
+        for file in self._files.values():
+            # A full disk fails here once more; everything that counts has been committed.
+            with suppress(OSError):
+                file.close()
+
+    def _name(self, channel: str) -> str:
+        return os.path.relpath(self._paths[channel], self._checkpoint.parent)
+
+    def _lengths(self) -> dict[str, int]:
+        return {self._name(channel): file.tell() for channel, file in self._files.items()}
+
+    def _opened(self, path: Path) -> BinaryIO:
+        try:
+            file = path.open("ab")
+        except OSError as error:
+            raise ConnectorError(f"{path}: cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConnectorError(f"{path}: another process is writing to it") from error
+        return file
+
+    def _committed(self) -> Committed | None:
+        try:
+            committed = msgspec.json.decode(self._checkpoint.read_bytes(), type=Committed)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise ConnectorError(f"{self._checkpoint}: cannot be read: {error}") from error
+        if committed.format != FORMAT:
+            raise ConnectorError(f"{self._checkpoint}: has format {committed.format}, this version reads {FORMAT}")
+        return committed
+
+    def _refuse_strange_files(self, lengths: Mapping[str, int]) -> None:
+        for channel, file in self._files.items():
+            if file.tell() and self._name(channel) not in lengths:
+                raise ConnectorError(
+                    f"{self._paths[channel]}: it has contents, but there is no {self._checkpoint.name} that says how "
+                    "much of it counts; move it away, or write elsewhere"
+                )
+
+    def _cut(self, channel: str, file: BinaryIO, length: int) -> None:
+        size = file.tell()
+        if size < length:
+            raise ConnectorError(
+                f"{self._paths[channel]}: {length} bytes were committed, and only {size} are left; "
+                f"restore it, or move it away together with {self._checkpoint.name}"
+            )
+        file.truncate(length)
+        file.seek(length)
+
+    def _replace(self, committed: Committed) -> None:
+        """Swap the checkpoint file: at any instant either the old or the new one is there, whole."""
+        temporary = self._checkpoint.with_name(self._checkpoint.name + ".tmp")
+        with temporary.open("wb") as file:
+            file.write(msgspec.json.encode(committed))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._checkpoint)
+        directory = os.open(self._checkpoint.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+class StandardOutput:
+    """Results to standard output, one a line. Nothing can be taken back, so nothing is ever resumed."""
+
+    CHANNEL: Channel = "results"
+
+    def __init__(self, file: BinaryIO | None = None) -> None:
+        self._file = sys.stdout.buffer if file is None else file
+        self._pending: list[bytes] = []
+
+    def recover(self) -> Checkpoint | None:
+        """There is nothing to recover."""
+        return None
+
+    def write(self, message: Message) -> None:
+        """Keep a result until the commit; other channels have no place here."""
+        if message.channel == self.CHANNEL:
+            self._pending.append(_line(message))
+
+    def commit(self, checkpoint: Checkpoint) -> None:  # noqa: ARG002 - nowhere to keep it
+        """Write the results."""
+        pending, self._pending = self._pending, []
+        try:
+            self._file.write(b"".join(pending))
+            self._file.flush()
+        except OSError as error:
+            raise ConnectorError(f"standard output: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Standard output is not ours to close."""
+
+
+def _line(message: Message) -> bytes:
+    """Messages are JSON in one line already, except dead letters: those may hold any bytes."""
+    if message.channel != "dead-letters":
+        return message.value + b"\n"
+    letter = {name: value.decode(errors="replace") for name, value in message.headers}
+    try:
+        letter["record"] = message.value.decode()
+    except UnicodeDecodeError:
+        letter["record_base64"] = base64.b64encode(message.value).decode()
+    return msgspec.json.encode(letter) + b"\n"
