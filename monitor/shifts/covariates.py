@@ -173,7 +173,8 @@ def explain(
     `weights` are the reference rows' weights, the target prior over the source prior of each row's class: with them
     a pure change of the class mix moves nothing, and alpha, beta and percentiles are those of the reference under the
     new mix (eq 7). A move counts when the test rejects at `level` *and* the distance reaches `floor`; the same rule
-    says whether a correction was enough. `direction` overrules what the values alone suggest.
+    says whether a correction was enough. `direction` overrules what the values alone suggest: a feature that is known
+    to be mirrored is mapped back even where its distribution looks as before.
 
     In order: `none`; `linear` by mean and standard deviation, or where heavy tails spoil those by median and
     quartiles; `monotone` by percentiles; `shape`, which no invertible map undoes. Missing values take no part. An
@@ -188,12 +189,33 @@ def explain(
         side = "reference" if r.values.size == 0 else "window"
         return pair.conclude(IDENTITY, "assumed", f"the {side} has no values", untested, untested)
     before = pair.test(w.values)
-    if not before.rejects:
+    if not before.rejects and direction != "decreasing":
         reason = f"distance {before.statistic:.3g}, p {before.p_value:.3g}: chance, or too small to matter"
         return pair.conclude(IDENTITY, "increasing", reason, before, before)
     if r.constant or w.constant:
         return _constant(pair, before)
     return _linear(pair, before, direction) or _monotone(pair, before, direction) or _shape(pair, before)
+
+
+def line_by_moments(
+    reference: ArrayLike, window: ArrayLike, weights: ArrayLike | None = None, direction: Direction | None = None
+) -> InputMap:
+    """Algorithm 2 whether or not the feature moved; the identity where a side has no spread to compare."""
+    r, w = _sample(reference, "reference", weights)[0], _sample(window, "window")[0]
+    if r.values.size == 0 or w.values.size == 0 or r.constant or w.constant:
+        return IDENTITY
+    line = _line(r, w, "moments", -1 if direction == "decreasing" else 1)
+    return IDENTITY if line is None else InputMap("linear", *line)
+
+
+def percentiles(
+    reference: ArrayLike, window: ArrayLike, weights: ArrayLike | None = None, direction: Direction | None = None
+) -> InputMap:
+    """The percentile map (eq 6) whether or not the feature moved; the identity where a side has no spread."""
+    r, w = _sample(reference, "reference", weights)[0], _sample(window, "window")[0]
+    if r.values.size == 0 or w.values.size == 0 or r.constant or w.constant:
+        return IDENTITY
+    return _percentiles(r, w, direction) or IDENTITY
 
 
 def _sample(values: ArrayLike, name: str, weights: ArrayLike | None = None) -> tuple[_Sample, int]:
@@ -290,20 +312,21 @@ def _corrected(pair: _Comparison, line: Line) -> _Tested:
 
 
 def _lines(pair: _Comparison, *, decreasing: bool) -> list[Line]:
-    """Algorithm 2, sigma_dep = |alpha| sigma_tr and mu_dep = alpha mu_tr + beta; then the same with quartiles."""
-    r, w = pair.reference, pair.window
-    lines = []
+    """By mean and standard deviation as printed; then by median and quartiles, which heavy tails do not spoil."""
+    found = (_line(pair.reference, pair.window, by, -1 if decreasing else 1) for by in ("moments", "quartiles"))
+    return [line for line in found if line is not None]
+
+
+def _line(r: _Sample, w: _Sample, by: str, sign: int) -> Line | None:
+    """Algorithm 2: sigma_dep = |alpha| sigma_tr and mu_dep = alpha mu_tr + beta."""
     with np.errstate(over="ignore", invalid="ignore"):
-        for measure in ("moments", "quartiles"):
-            (mu, sigma), (mu_dep, sigma_dep) = getattr(r, measure), getattr(w, measure)
-            # A spread of 0, or one that overflowed, has no ratio.
-            if not (0 < sigma < np.inf and 0 < sigma_dep < np.inf):
-                continue
-            alpha = (-1.0 if decreasing else 1.0) * sigma_dep / sigma
-            beta = mu_dep - alpha * mu
-            if usable_slopes(np.array([alpha])) and np.isfinite(beta):
-                lines.append((alpha, beta))
-    return lines
+        (mu, sigma), (mu_dep, sigma_dep) = getattr(r, by), getattr(w, by)
+        # A spread of 0, or one that overflowed, has no ratio.
+        if not (0 < sigma < np.inf and 0 < sigma_dep < np.inf):
+            return None
+        alpha = sign * sigma_dep / sigma
+        beta = mu_dep - alpha * mu
+    return (alpha, beta) if usable_slopes(np.array([alpha])) and np.isfinite(beta) else None
 
 
 def _onto_atoms(values: Vector, reference: _Sample) -> Vector:
@@ -325,10 +348,7 @@ def _onto_atoms(values: Vector, reference: _Sample) -> Vector:
 
 def _monotone(pair: _Comparison, before: _Tested, direction: Direction | None) -> Explanation | None:
     """The percentile map, where the window's percentiles taken back pass the test (eq 6)."""
-    decreasing = direction == "decreasing"
-    line = next(iter(_lines(pair, decreasing=decreasing)), (-1.0 if decreasing else 1.0, 0.0))
-    r = pair.reference
-    correction = percentile_map(r.values, r.cumulative, pair.window.values, line)
+    correction = _percentiles(pair.reference, pair.window, direction)
     if correction is None:
         return None
     after = pair.test(_ascending(correction.map(pair.window.values)))
@@ -336,6 +356,12 @@ def _monotone(pair: _Comparison, before: _Tested, direction: Direction | None) -
         return None
     reason = f"a monotone map of the reference, {direction or 'assumed to be increasing'}"
     return pair.conclude(correction, direction or "assumed", reason, before, after)
+
+
+def _percentiles(r: _Sample, w: _Sample, direction: Direction | None) -> InputMap | None:
+    sign = -1 if direction == "decreasing" else 1
+    line = _line(r, w, "moments", sign) or _line(r, w, "quartiles", sign) or (float(sign), 0.0)
+    return percentile_map(r.values, r.cumulative, w.values, line)
 
 
 def _shape(pair: _Comparison, before: _Tested) -> Explanation:

@@ -165,6 +165,27 @@ def test_a_known_decreasing_direction_turns_the_percentile_map_round() -> None:
     assert np.all(np.diff(found.inverse([-1.0, 0.0, 1.0])) < 0)
 
 
+def test_a_feature_known_to_be_mirrored_is_mapped_back_although_its_distribution_looks_the_same() -> None:
+    reference, window = rng(1).normal(size=20_000), -rng(2).normal(size=5_000)
+    assert covariates.explain(reference, window).kind == "none"
+    found = covariates.explain(reference, window, direction="decreasing")
+    assert (found.kind, found.alpha) == ("linear", pytest.approx(-1, rel=0.05))
+
+
+def test_lines_and_percentiles_can_be_had_without_a_test() -> None:
+    reference, window = skewed(rng(1), 5_000), skewed(rng(2), 800)
+    line = covariates.line_by_moments(reference, window)
+    assert (line.kind, line.alpha) == ("linear", pytest.approx(window.std() / reference.std()))
+    shares = covariates.percentiles(reference, window)
+    np.testing.assert_allclose(shares.inverse([np.median(reference)]), [np.median(window)], rtol=0.02)
+
+
+@pytest.mark.parametrize("make", [covariates.line_by_moments, covariates.percentiles])
+@pytest.mark.parametrize(("reference", "window"), [([], [1.0]), ([1.0, 2.0], [5.0]), ([1.0, 1.0], [2.0, 3.0])])
+def test_without_spread_there_is_no_map(make, reference: list[float], window: list[float]) -> None:
+    assert make(reference, window).kind == "none"
+
+
 def test_one_constant_that_became_another_is_a_translation() -> None:
     found = covariates.explain(np.full(100, 0.1), np.full(1_000, 0.2))
     assert (found.kind, found.alpha) == ("linear", 1.0)
