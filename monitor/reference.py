@@ -124,7 +124,7 @@ class Reference:
             class_counts=frozen_vector(counts, "class counts"),
             calibration=calibrated,
             statistics={
-                name: estimator.summarise(held_out) for name, estimator in getattr(priors, "ESTIMATORS", {}).items()
+                name: estimator.summarise(held_out) for name, estimator in priors.ESTIMATORS.items()
             },
             features=_profiles(schema.features, labels, features, len(schema.classes)),
             sample=sample_of(held_out),
@@ -195,6 +195,15 @@ def sample_of(held_out: HoldOut, rows: int = SAMPLE_ROWS) -> HoldOut:
         None if held_out.features is None else frozen_matrix(held_out.features[picked], "features"),
         held_out.seed,
     )
+
+
+def _statistics(held_out: HoldOut, classes: int) -> dict[str, Statistics]:
+    """What every estimator that this stream can use keeps of the hold-out events."""
+    return {
+        name: estimator.summarise(held_out)
+        for name, estimator in priors.ESTIMATORS.items()
+        if estimator.applies_to(classes, held_out.features is not None)
+    }
 
 
 def _positive(names: tuple[str, ...], positive: str | None) -> str | None:
