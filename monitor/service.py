@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from connectors.protocols import Message, Progress, RawBatch, Sink, Source
-from monitor.arrays import Flags
+from monitor.arrays import Flags, Labels
 from monitor.assessment import assess
-from monitor.deadletters import LATE, LATE_AFTER_IDLE, DeadLetterLimits, DeadLetterWatch, dead_letter
+from monitor.deadletters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.errors import CommitRefusedError
-from monitor.events import DecodedBatch, Decoder
-from monitor.happenings import BatchTaken, Committed, Observer, Reassigned, Turned, WindowAssessed
+from monitor.events import DecodedBatch, Decoder, Rejected
+from monitor.happenings import BatchTaken, Committed, Happening, Observer, Reassigned, Turned, WindowAssessed
 from monitor.reference import Reference
 from monitor.windowing import Plan, RejectedAt, StreamRows, Windowing
 from monitor.windows import Window, by_segment
+from monitor.wire import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,9 @@ class Service:
         sink: Sink,
         *,
         observers: Sequence[Observer] = (),
-        limits: DeadLetterLimits = DeadLetterLimits(),  # noqa: B008 - frozen
-        pace: Pace = Pace(),  # noqa: B008 - frozen
-        clock: Clock = Clock(),  # noqa: B008 - frozen
+        limits: DeadLetterLimits = DeadLetterLimits(),
+        pace: Pace = Pace(),
+        clock: Clock = Clock(),
     ) -> None:
         self._watched = watched
         self._decoder = decoder
@@ -106,8 +107,7 @@ class Service:
 
     def _turn(self) -> None:
         self._follow_reassignment()
-        crowded = self._windowing.rows > self._pace.most_waiting
-        held = self._windowing.ahead() if crowded else frozenset[str]()
+        held = self._held_back()
         batches = self._source.poll(self._pace.poll, held)
         for batch in batches:
             self._take(batch)
@@ -132,11 +132,11 @@ class Service:
         fresh = batch.offsets >= self._windowing.judged(batch.partition)
         rejected = [one for one in decoded.rejected if fresh[one.index]]
         for one in rejected:
-            self._write(dead_letter(batch, one.index, one.reason, one.detail, one.raw, one.stream))
+            self._write(dead_letter(batch, one))
         for stream, watched in self._watched.items():
             if watched.dead_letter_late:
-                self._dead_letter_late(batch, stream, LATE, left_out.late.get(stream, ()))
-                self._dead_letter_late(batch, stream, LATE_AFTER_IDLE, left_out.late_after_idle.get(stream, ()))
+                self._dead_letter_late(batch, stream, Reason.LATE, left_out.late.get(stream))
+                self._dead_letter_late(batch, stream, Reason.LATE_AFTER_IDLE, left_out.late_after_idle.get(stream))
         self._tell(
             BatchTaken(
                 partition=batch.partition,
@@ -149,10 +149,10 @@ class Service:
             )
         )
 
-    def _dead_letter_late(self, batch: RawBatch, stream: str, reason: str, offsets: Sequence[int]) -> None:
-        for index in np.unique(np.searchsorted(batch.offsets, offsets)).tolist():
-            detail = "arrived after its window's allowed lateness"
-            self._write(dead_letter(batch, index, reason, detail, batch.records[index], stream))
+    def _dead_letter_late(self, batch: RawBatch, stream: str, reason: Reason, offsets: Labels | None) -> None:
+        for index in [] if offsets is None else np.unique(np.searchsorted(batch.offsets, offsets)).tolist():
+            late = Rejected(index, reason, "its window had been closed", batch.records[index], stream)
+            self._write(dead_letter(batch, late))
 
     def _publish(self, windows: Iterable[Window]) -> None:
         for window in windows:
@@ -194,6 +194,12 @@ class Service:
     def _begin(self, partition: str, progress: Progress | None) -> None:
         self._windowing.begin(partition, progress)
         self._last_read[partition] = self._clock.elapsed()
+
+    def _held_back(self) -> frozenset[str]:
+        if self._windowing.rows <= self._pace.most_waiting:
+            return frozenset()
+        partitions = self._source.partitions()
+        return self._windowing.ahead(frozenset(partitions) - self._idle(partitions))
 
     def _idle(self, partitions: Collection[str]) -> frozenset[str]:
         if not self._pace.idle:

@@ -163,10 +163,10 @@ class Windowing:
         """How many events are waiting in open windows."""
         return sum(windows.rows for windows in self._everyone)
 
-    def ahead(self) -> frozenset[str]:
-        """The partitions that no window waits for: the ones to hold back when too much is waiting."""
-        slowest = min((clock.running_max for clock in self._clocks.values()), default=NEVER)
-        return frozenset(name for name, clock in self._clocks.items() if clock.running_max > slowest)
+    def ahead(self, active: Collection[str]) -> frozenset[str]:
+        """Those of the partitions that no window waits for: the ones to hold back when too much is waiting."""
+        slowest = min(map(self.event_time, active), default=NEVER)
+        return frozenset(partition for partition in active if self.event_time(partition) > slowest)
 
     def event_time(self, partition: str) -> int:
         """The newest event time seen in a partition; `NEVER` before the first event."""

@@ -1,0 +1,57 @@
+"""`shiftwatch check`: what a configuration would do, in words."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from monitor.config import StreamSettings, load
+from monitor.reference import Reference
+from monitor.running import opened
+from monitor.tables import duration_text
+from monitor.tolerances import REFERENCE_WINDOWS
+
+
+def check(path: Path) -> int:
+    """Print the plan; problems end it with all of them listed."""
+    config = load(path)
+    _, _, watched = opened(config, path.parent)
+    console = Console()
+    console.print(f"{path}: fine. A run would", highlight=False)
+    console.print(f"  read events from   {config.source['url']}", highlight=False)
+    console.print(f"  write results to   {config.sink['url']}", highlight=False)
+    letters = config.sink.get("dead_letters")
+    console.print(f"  write rejects to   {letters or 'nowhere (set dead_letters in [sink])'}", highlight=False)
+    table = Table(title="streams", title_justify="left")
+    for heading in ("stream", "windows", "reference", "classes (prior)", "features", "advice"):
+        table.add_column(heading)
+    for name, stream in config.streams.items():
+        reference = watched[name].reference
+        priors = ", ".join(f"{c} {p:.3g}" for c, p in zip(reference.classes, reference.source_priors, strict=True))
+        features = ", ".join(feature.name for feature in reference.schema.features) or "none"
+        facts = f"{reference.version[:12]}\n{int(reference.class_counts.sum()):,} events"
+        table.add_row(name, _windows(stream), facts, priors, features, _advice(stream, reference))
+    console.print(table)
+    return 0
+
+
+def _windows(stream: StreamSettings) -> str:
+    window = stream.window
+    if window.count is not None:
+        return f"every {window.count:,} events"
+    assert window.size is not None  # noqa: S101 - the configuration has been checked
+    size = f"{duration_text(window.size)} long"
+    slide = f", one every {duration_text(window.slide)}" if window.slide else ""
+    lateness = f", closed {duration_text(window.lateness or 0)} later"
+    segments = f"\nalso by {', '.join(stream.segments)}" if stream.segments else ""
+    return size + slide + lateness + segments
+
+
+def _advice(stream: StreamSettings, reference: Reference) -> str:
+    events = reference.class_counts.sum()
+    if stream.window.count is not None and events < REFERENCE_WINDOWS * stream.window.count:
+        return (
+            f"windows of {stream.window.count:,} want a reference of {REFERENCE_WINDOWS * stream.window.count:,} "
+            "events: a smaller one shares its own error with every window and raises false alarms"
+        )
+    return "none"

@@ -1,0 +1,135 @@
+"""From a configuration to a running service: `run` until stopped, `replay` once over files."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Any, TypeVar
+
+from connectors import open_sink, open_source
+from connectors.protocols import Sink, Source
+from monitor.config import Config, load
+from monitor.errors import ConfigurationError, ShiftwatchError
+from monitor.events import Decoder
+from monitor.happenings import Observer
+from monitor.logs import log, logging_to_stderr
+from monitor.reference import Reference
+from monitor.service import Pace, Service, Watched
+
+_Made = TypeVar("_Made")
+
+
+def run(path: Path) -> int:
+    """Watch until the source ends or a signal comes."""
+    config = load(path)
+    watch(config, path.parent)
+    return 0
+
+
+def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
+    """The same over files, once, with all results written anew to `out`."""
+    config = load(path)
+    if not config.source["url"].startswith("jsonl:") or config.source.get("follow"):
+        raise ConfigurationError(['source: replay wants files that end: url = "jsonl:...", without `follow`'])
+    if out.exists() and not overwrite:
+        raise ConfigurationError([f"{out} is there already: choose another --out, or say --force"])
+    with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
+        results = Path(folder).resolve() / out.name
+        finished = watch(replace(config, sink={"url": f"jsonl:{results}"}), path.parent)
+        if not finished:
+            raise ShiftwatchError(f"the replay was interrupted: {out} was not written")
+        results.replace(out)
+    return 0
+
+
+def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> bool:
+    """Run the service that a configuration describes; says whether it came to the end of its source."""
+    source, sink, watched = opened(config, base)
+    with stop_on_signals() as stopping, shown(config) as showing:
+        service(config, watched, source, sink, [*showing, *observers]).run(stopping)
+        return not stopping()
+
+
+def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watched]]:
+    """Source, sink and references, or every problem with them at once. Nothing is connected yet."""
+    problems: list[str] = []
+    source = _attempt(problems, lambda: open_source(*_url_and_options(config.source), base))
+    sink = _attempt(problems, lambda: open_sink(*_url_and_options(config.sink), base))
+    watched = {}
+    for name, stream in config.streams.items():
+        reference = _attempt(problems, partial(Reference.load, stream.reference))
+        if reference is not None:
+            schema = replace(reference.schema, stream=name)
+            watched[name] = Watched(
+                reference=replace(reference, schema=schema),
+                plan=stream.window.plan,
+                most_segments=stream.max_segments,
+                dead_letter_late=stream.dead_letter_late,
+            )
+    if source is None or sink is None or problems:
+        raise ConfigurationError(problems)
+    return source, sink, watched
+
+
+def service(
+    config: Config, watched: Mapping[str, Watched], source: Source, sink: Sink, observers: Sequence[Observer]
+) -> Service:
+    """The service that a configuration describes."""
+    decoder = Decoder(
+        [one.reference.schema for one in watched.values()],
+        segments={name: stream.segments for name, stream in config.streams.items()},
+    )
+    pace = Pace(
+        commit=config.pace.commit / 1e6, idle=config.pace.idle / 1e6, most_waiting=config.pace.max_waiting_events
+    )
+    return Service(watched, decoder, source, sink, observers=observers, limits=config.dead_letters, pace=pace)
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[Callable[[], bool]]:
+    """SIGTERM and SIGINT ask to stop while the block runs; a second one is not waited for."""
+    asked = False
+
+    def ask(number: int, _: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(number, before[signal.Signals(number)])
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def shown(config: Config) -> Iterator[list[Observer]]:
+    """What a person sees meanwhile: a live table in a terminal, log lines elsewhere."""
+    if config.log.format == "auto" and sys.stderr.isatty():
+        from monitor.live import live_table  # noqa: PLC0415 - rich is only needed in a terminal
+
+        with live_table() as observer:
+            yield [observer]
+    else:
+        with logging_to_stderr(config.log.format, config.log.level):
+            yield [log]
+
+
+def _url_and_options(table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    return table["url"], {key: value for key, value in table.items() if key != "url"}
+
+
+def _attempt(problems: list[str], make: Callable[[], _Made]) -> _Made | None:
+    try:
+        return make()
+    except ConfigurationError as error:
+        problems.extend(error.problems)
+    except (ShiftwatchError, OSError) as error:
+        problems.append(str(error))
+    return None
