@@ -147,7 +147,7 @@ def expected_calibration_error(posteriors: Matrix, labels: Labels, bins: int = 1
     for f, o in zip(posteriors.T, indicators.T, strict=True):
         v, said, came_true, _, _ = _bin_means(f, o, bins, kind)
         total += float(v @ np.abs(said - came_true))
-    return float(total) / posteriors.shape[1]
+    return float(total / posteriors.shape[1])
 
 
 def _indicators(posteriors: Matrix, labels: Labels) -> Matrix:
