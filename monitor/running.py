@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, TypeVar
 
-from connectors import open_sink, open_source
+from connectors import open_both
 from connectors.protocols import Sink, Source
 from monitor.config import Config, load
 from monitor.errors import ConfigurationError, ShiftwatchError
@@ -58,8 +58,7 @@ def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> boo
 def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watched]]:
     """Source, sink and references, or every problem with them at once. Nothing is connected yet."""
     problems: list[str] = []
-    source = _attempt(problems, lambda: open_source(*_url_and_options(config.source), base))
-    sink = _attempt(problems, lambda: open_sink(*_url_and_options(config.sink), base))
+    ends = _attempt(problems, lambda: open_both(_url_and_options(config.source), _url_and_options(config.sink), base))
     watched = {}
     for name, stream in config.streams.items():
         reference = _attempt(problems, partial(Reference.load, stream.reference))
@@ -71,9 +70,9 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 most_segments=stream.max_segments,
                 dead_letter_late=stream.dead_letter_late,
             )
-    if source is None or sink is None or problems:
+    if ends is None or problems:
         raise ConfigurationError(problems)
-    return source, sink, watched
+    return *ends, watched
 
 
 def service(

@@ -13,6 +13,7 @@ API_VERSION = (2, 1)
 _POINTER, _TEXT, _INT = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
 _SIGNATURES = {
     "rd_kafka_conf_new": (_POINTER, ()),
+    "rd_kafka_conf_set": (_INT, (_POINTER, _TEXT, _TEXT, _TEXT, ctypes.c_size_t)),
     "rd_kafka_new": (_POINTER, (_INT, _POINTER, _TEXT, ctypes.c_size_t)),
     "rd_kafka_destroy": (None, (_POINTER,)),
     "rd_kafka_mock_cluster_new": (_POINTER, (_POINTER, _INT)),
@@ -43,7 +44,10 @@ class MockCluster:
     def __init__(self, brokers: int = 1) -> None:
         self._library = _library()
         error = ctypes.create_string_buffer(512)
-        self._client = self._library.rd_kafka_new(0, self._library.rd_kafka_conf_new(), error, 512)
+        settings = self._library.rd_kafka_conf_new()
+        # The client that carries the cluster has no brokers of its own, and would complain about that.
+        self._library.rd_kafka_conf_set(settings, b"log_level", b"0", error, 512)
+        self._client = self._library.rd_kafka_new(0, settings, error, 512)
         assert self._client, error.value
         self._cluster = self._library.rd_kafka_mock_cluster_new(self._client, brokers)
         assert self._cluster, "librdkafka refused to start a mock cluster"

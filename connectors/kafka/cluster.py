@@ -1,0 +1,113 @@
+"""Reaching a cluster with kafka-python, and saying in words why it cannot be reached.
+
+The library reports a wrong password, a wrong protocol and a dead host alike as a timeout; the cause stands in its log
+only. So its log is read while connecting, and becomes part of the error.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from connectors.kafka.settings import Connection
+from monitor.errors import ConnectorError
+
+Client = TypeVar("Client")
+
+_UNKNOWN_TOPIC = 3
+_NOT_ALLOWED = 29
+_HINTS = {
+    "Authentication": "the user name or the password is wrong",
+    "CERTIFICATE_VERIFY_FAILED": "the broker's certificate is not signed by the given ca_file",
+    "Handshake failed": "the broker does not speak TLS at this port, or wants another",
+    "UnsupportedSaslMechanism": "the broker does not offer this mechanism",
+    "socket disconnected": "the broker hung up: perhaps this port wants TLS or SASL, or none of them",
+    "ECONNREFUSED": "nobody listens there",
+}
+
+
+def client_options(connection: Connection) -> dict[str, Any]:
+    """What every kafka-python client is told about the connection."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": list(connection.bootstrap),
+        "client_id": connection.client_id,
+        "security_protocol": connection.protocol,
+        "api_version": connection.broker_version,
+        "bootstrap_timeout_ms": int(connection.connect_timeout * 1000),
+    }
+    if connection.tls:
+        options |= {
+            "ssl_cafile": connection.ca_file,
+            "ssl_certfile": connection.certificate_file,
+            "ssl_keyfile": connection.key_file,
+            "ssl_password": connection.key_password.value if connection.key_password else None,
+            "ssl_check_hostname": connection.check_hostname,
+        }
+    if connection.mechanism is not None and connection.password is not None:
+        options |= {
+            "sasl_mechanism": connection.mechanism,
+            "sasl_plain_username": connection.username,
+            "sasl_plain_password": connection.password.value,
+        }
+    return options
+
+
+def connect(connection: Connection, make: Callable[..., Client], **options: Any) -> Client:
+    """Make a kafka-python client; an unreachable cluster is an error that names the cause."""
+    with _overheard() as said:
+        try:
+            return make(**client_options(connection), **options)
+        except (KafkaError, OSError, ValueError) as error:
+            raise ConnectorError(f"cannot reach Kafka at {_where(connection)}: {_cause(said, error)}") from error
+
+
+def partitions(connection: Connection, topics: Collection[str]) -> Mapping[str, frozenset[int]]:
+    """The partitions of each topic; an error that names every topic that is missing or forbidden."""
+    admin = connect(connection, KafkaAdminClient)
+    try:
+        described = admin.describe_topics(sorted(topics))
+    except KafkaError as error:
+        raise ConnectorError(f"Kafka at {_where(connection)} does not describe its topics: {error}") from error
+    finally:
+        admin.close()
+    problems = {_UNKNOWN_TOPIC: "does not exist", _NOT_ALLOWED: f"must not be seen by {connection.username or 'us'}"}
+    wrong = [
+        f"topic {topic['name']} {problems.get(topic['error_code'], 'has error ' + str(topic['error_code']))}"
+        for topic in described
+        if topic["error_code"]
+    ]
+    if wrong:
+        raise ConnectorError(f"Kafka at {_where(connection)}: {'; '.join(sorted(wrong))}")
+    return {topic["name"]: frozenset(each["partition_index"] for each in topic["partitions"]) for topic in described}
+
+
+def _where(connection: Connection) -> str:
+    return f"{','.join(connection.bootstrap)} ({connection.protocol})"
+
+
+def _cause(said: list[str], error: Exception) -> str:
+    for sign, hint in _HINTS.items():
+        telling = [line for line in said if sign in line]
+        if telling:
+            return f"{hint} ({telling[-1]})"
+    return str(error)
+
+
+@contextmanager
+def _overheard() -> Iterator[list[str]]:
+    """What the client library logs meanwhile."""
+    said: list[str] = []
+
+    class _Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    ear, logger = _Ear(logging.WARNING), logging.getLogger("kafka")
+    logger.addHandler(ear)
+    try:
+        yield said
+    finally:
+        logger.removeHandler(ear)

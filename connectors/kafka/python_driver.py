@@ -1,0 +1,310 @@
+"""The kafka-python driver. Public API only; each workaround names the measured behaviour that it is for."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.consumer.subscription_state import ConsumerRebalanceListener
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import (
+    CommitFailedError,
+    FencedInstanceIdError,
+    IllegalGenerationError,
+    KafkaError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+from kafka.structs import MemberState, OffsetAndMetadata
+
+from connectors.kafka import cluster
+from connectors.kafka.driver import Change, Committed, Fetched, Place, PositionLostError, Record
+from connectors.kafka.settings import Connection, SinkSettings, SourceSettings
+from monitor.errors import CommitRefusedError, ConnectorError
+
+log = logging.getLogger(__name__)
+
+_MOVED_ON = (
+    CommitFailedError,
+    FencedInstanceIdError,
+    IllegalGenerationError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+# close() otherwise waits for request_timeout_ms (30 s) when it meets a rebalance; the others notice a member that
+# went without a word by its session timeout.
+_CLOSE_MILLISECONDS = 1000
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Notes what happened. It runs on the I/O thread, where anything more than a note blocks the heartbeat."""
+
+    def __init__(self) -> None:
+        self.changes: deque[Change] = deque()
+
+    def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
+        self.changes.append(Change("revoked", _places(revoked)))
+
+    def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
+        self.changes.append(Change("assigned", _places(assigned)))
+
+    def on_partitions_lost(self, lost: Collection[Any]) -> None:
+        """Overridden because the default tells the revoked callback, and lost is not revoked."""
+        self.changes.append(Change("lost", _places(lost)))
+
+
+class PythonReader:
+    """A `Reader` on KafkaConsumer."""
+
+    def __init__(self, settings: SourceSettings) -> None:
+        self._settings = settings
+        self._listener = _Listener()
+        strategy = {"cooperative": CooperativeStickyAssignor, "range": RangePartitionAssignor}[settings.strategy]
+        self._consumer = cluster.connect(
+            settings.connection,
+            KafkaConsumer,
+            group_id=settings.group,
+            group_instance_id=settings.instance,
+            # Never a silent reset: where to begin is decided in topic_source.py, and seeked to.
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            allow_auto_create_topics=False,
+            isolation_level=settings.isolation,
+            partition_assignment_strategy=[strategy],
+            session_timeout_ms=int(settings.session_timeout * 1000),
+            heartbeat_interval_ms=int(settings.session_timeout * 1000 / 4),
+            max_poll_interval_ms=int(settings.poll_interval * 1000),
+            max_poll_records=settings.poll_records,
+            # A deserializer would turn one undecodable record into a consumer that spins for ever: raw bytes only.
+            value_deserializer=None,
+        )
+
+    def partitions(self, topic: str) -> frozenset[int]:
+        found = cluster.partitions(self._settings.connection, [topic])[topic]
+        # Metadata in this client before the first poll: without it 3-5 % of starts got an empty assignment.
+        self._consumer.partitions_for_topic(topic)
+        return found
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        self._consumer.subscribe(list(topics), listener=self._listener)
+
+    def assign(self, places: Collection[Place]) -> None:
+        self._consumer.assign([_partition(place) for place in places])
+        self._listener.changes.append(Change("assigned", frozenset(places)))
+
+    def changes(self) -> Sequence[Change]:
+        found = list(self._listener.changes)
+        self._listener.changes.clear()
+        return found
+
+    def changed(self) -> bool:
+        return bool(self._listener.changes)
+
+    def seek(self, positions: Mapping[Place, int]) -> None:
+        for place, offset in positions.items():
+            self._consumer.seek(_partition(place), offset)
+
+    def poll(self, timeout: float) -> Sequence[Fetched]:
+        try:
+            polled = self._consumer.poll(int(timeout * 1000))
+        except NoOffsetForPartitionError:
+            # New partitions without a commit: whoever asks for `changes` will seek them.
+            if self.changed():
+                return ()
+            raise
+        except OffsetOutOfRangeError as error:
+            raise PositionLostError(_lost(error)) from error
+        except KafkaError as error:
+            # Never poll again after this: after an error while unpacking, the next but one poll does not return.
+            raise ConnectorError(f"cannot read from Kafka: {error}") from error
+        return [_fetched(partition, records) for partition, records in polled.items() if records]
+
+    def hold(self, places: Collection[Place]) -> None:
+        wanted = {_partition(place) for place in places} & self._consumer.assignment()
+        paused = self._consumer.paused()
+        self._consumer.pause(*(wanted - paused))
+        self._consumer.resume(*(paused - wanted))
+
+    def committed(self, places: Collection[Place]) -> Mapping[Place, Committed]:
+        found = {place: self._ask(self._consumer.committed, _partition(place), metadata=True) for place in places}
+        return {place: Committed(each.offset, each.metadata or "") for place, each in found.items() if each is not None}
+
+    def earliest(self, places: Collection[Place]) -> Mapping[Place, int]:
+        return self._offsets(self._consumer.beginning_offsets, places)
+
+    def latest(self, places: Collection[Place]) -> Mapping[Place, int]:
+        return self._offsets(self._consumer.end_offsets, places)
+
+    def at_time(self, places: Collection[Place], milliseconds: int) -> Mapping[Place, int]:
+        ends = self.latest(places)
+        wanted = {_partition(place): milliseconds for place in places}
+        found = self._ask(self._consumer.offsets_for_times, wanted)
+        return {
+            place: ends[place] if found.get(_partition(place)) is None else found[_partition(place)].offset
+            for place in places
+        }
+
+    def position(self, place: Place) -> int | None:
+        if _partition(place) not in self._consumer.assignment():
+            return None
+        offset: int | None = self._ask(self._consumer.position, _partition(place), timeout_ms=0)
+        return offset
+
+    def highwater(self, place: Place) -> int | None:
+        if _partition(place) not in self._consumer.assignment():
+            return None
+        offset: int | None = self._ask(self._consumer.highwater, _partition(place))
+        return offset
+
+    def membership(self) -> object | None:
+        metadata = self._consumer.group_metadata()
+        return metadata if metadata.state is MemberState.STABLE else None
+
+    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+        try:
+            self._consumer.commit(_offsets(offsets), timeout_ms=int(self._settings.poll_interval * 1000))
+        except _MOVED_ON as error:
+            raise CommitRefusedError(f"the group moved on: {error}") from error
+        except KafkaError as error:
+            raise ConnectorError(f"cannot commit offsets: {error}") from error
+
+    def close(self) -> None:
+        self._consumer.close(autocommit=False, timeout_ms=_CLOSE_MILLISECONDS)
+
+    def _offsets(self, ask: Callable[..., Any], places: Collection[Place]) -> Mapping[Place, int]:
+        found = self._ask(ask, [_partition(place) for place in places])
+        return {Place(*partition): offset for partition, offset in found.items()}
+
+    def _ask(self, question: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        try:
+            return question(*arguments, **options)
+        except KafkaError as error:
+            raise ConnectorError(f"Kafka does not answer: {error}") from error
+
+
+class PythonWriter:
+    """A `Writer` on KafkaProducer."""
+
+    def __init__(self, settings: SinkSettings, transactional_id: str | None) -> None:
+        self._settings = settings
+        self._futures: list[Any] = []
+        self._producer = cluster.connect(
+            settings.connection,
+            KafkaProducer,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=int(settings.transaction_timeout * 1000),
+            compression_type=None if settings.compression == "none" else settings.compression,
+            allow_auto_create_topics=False,
+            acks="all",
+            linger_ms=5,
+            batch_size=256 * 1024,
+            # Head room over the longest message that the sink sends: keys, headers and framing.
+            max_request_size=settings.max_message_bytes + 64 * 1024,
+            # Adding offsets right after the last transaction is answered "not yet": ask again soon, not after 100 ms.
+            retry_backoff_ms=10,
+        )
+        if transactional_id is not None:
+            self._do("start transactions", self._producer.init_transactions)
+
+    def check(self, topics: Collection[str]) -> None:
+        cluster.partitions(self._settings.connection, topics)
+        for topic in topics:
+            self._do(f"write to {topic}", self._producer.partitions_for, topic)
+
+    def begin(self) -> None:
+        self._do("begin a transaction", self._producer.begin_transaction)
+
+    def send(self, records: Sequence[Record]) -> None:
+        for record in records:
+            future = self._do(
+                f"write to {record.topic}",
+                self._producer.send,
+                record.topic,
+                value=record.value,
+                key=record.key,
+                headers=list(record.headers),
+            )
+            self._futures.append(future)
+
+    def flush(self) -> None:
+        futures, self._futures = self._futures, []
+        self._do("write", self._producer.flush)
+        for future in futures:
+            self._do("write", future.get)
+
+    def commit(self, offsets: Mapping[Place, Committed], membership: object) -> None:
+        self.flush()
+        try:
+            self._producer.send_offsets_to_transaction(_offsets(offsets), membership)
+            self._producer.commit_transaction()
+        except _MOVED_ON as error:
+            self.abort()
+            raise CommitRefusedError(f"the group moved on: {error}") from error
+        except KafkaError as error:
+            raise ConnectorError(f"the transaction failed: {error}") from error
+
+    def abort(self) -> None:
+        self._futures.clear()
+        self._do("abort the transaction", self._producer.abort_transaction)
+
+    def close(self) -> None:
+        try:
+            self._producer.close(timeout=_CLOSE_MILLISECONDS / 1000)
+        except KafkaError as error:
+            log.warning("closing the producer: %s", error)
+
+    def _do(self, what: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        try:
+            return call(*arguments, **options)
+        except KafkaError as error:
+            raise ConnectorError(f"Kafka: cannot {what}: {error}") from error
+
+
+def reader(settings: SourceSettings) -> PythonReader:
+    """Open a consumer."""
+    return PythonReader(settings)
+
+
+def group_reader(connection: Connection, group: str) -> PythonReader:
+    """A consumer that only looks at what a group has committed."""
+    return PythonReader(SourceSettings(connection, topics=(), group=group))
+
+
+def writer(settings: SinkSettings, transactional_id: str | None) -> PythonWriter:
+    """Open a producer; with a transactional id it ends whatever an earlier process of that name left open."""
+    return PythonWriter(settings, transactional_id)
+
+
+def _places(partitions: Collection[Any]) -> frozenset[Place]:
+    return frozenset(Place(*partition) for partition in partitions)
+
+
+def _partition(place: Place) -> Any:
+    return TopicPartition(*place)
+
+
+def _offsets(offsets: Mapping[Place, Committed]) -> dict[Any, Any]:
+    return {_partition(place): OffsetAndMetadata(each.offset, each.metadata, -1) for place, each in offsets.items()}
+
+
+def _lost(error: OffsetOutOfRangeError) -> dict[Place, int]:
+    """The library passes {partition: position} as the error's argument."""
+    positions = next((argument for argument in error.args if isinstance(argument, dict)), {})
+    return {Place(*partition): int(at) for partition, at in positions.items()}
+
+
+def _fetched(partition: Any, records: list[Any]) -> Fetched:
+    first, last, count = records[0].offset, records[-1].offset, len(records)
+    dense = last - first + 1 == count  # nothing compacted away, no transaction marker in between
+    offsets = np.arange(first, last + 1) if dense else np.fromiter((r.offset for r in records), np.int64, count)
+    return Fetched(
+        place=Place(*partition),
+        records=[record.value for record in records],
+        offsets=offsets,
+        timestamps=np.fromiter((record.timestamp for record in records), np.int64, count) * 1000,
+    )

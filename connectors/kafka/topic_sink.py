@@ -1,0 +1,259 @@
+"""Topics as a Sink: messages and positions in one transaction, or, without transactions, messages first.
+
+Between commits messages wait here rather than in an open transaction: a transaction holds back every reader of the
+topic, and one that a killed process left open holds them back until it times out. Only when much is waiting does the
+transaction begin early.
+
+With a Kafka source the positions are the group's committed offsets, so that any member can go on. With any other
+source they are kept beside one offset of the results topic, under a group of the sink's own.
+"""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+from connectors.kafka.driver import Committed, Place, Reader, Record, Writer
+from connectors.kafka.progress import table_from_metadata, table_to_metadata, to_metadata
+from connectors.kafka.settings import SinkSettings
+from connectors.kafka.statistics import SinkStatistics
+from connectors.kafka.watchdog import Guard
+from connectors.protocols import Checkpoint, Message
+from monitor.errors import CommitRefusedError, ConnectorError
+
+log = logging.getLogger(__name__)
+
+# Waiting messages are cheap until they are many; then the transaction begins, and the client library sends them.
+_BYTES_WAITING = 16 * 1024 * 1024
+_TRUNCATED = "truncated-from"
+
+
+class Positions(Protocol):
+    """Where the positions of the source are kept."""
+
+    def recover(self) -> Checkpoint | None: ...
+
+    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, Committed]:
+        """A checkpoint as offsets of the group."""
+        ...
+
+    @property
+    def membership(self) -> object | None:
+        """What proves that they are ours to commit; None if that is in doubt."""
+        ...
+
+    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+        """Commit without a transaction."""
+        ...
+
+    def committed(self, offsets: Mapping[Place, Committed]) -> None: ...
+
+    def refused(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class OwnGroup:
+    """Positions of a source that is not Kafka: one table beside one offset."""
+
+    def __init__(self, connect: Callable[[], Reader], group: str, topic: str) -> None:
+        self._connect = connect
+        self._place = Place(topic, 0)
+        self.membership: object | None = group
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return self._connect()
+
+    def recover(self) -> Checkpoint | None:
+        found = self._reader.committed([self._place]).get(self._place)
+        return None if found is None else Checkpoint(table_from_metadata(found.metadata))
+
+    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, Committed]:
+        return {self._place: Committed(0, table_to_metadata(checkpoint.progress))}
+
+    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+        self._reader.commit(offsets)
+
+    def committed(self, offsets: Mapping[Place, Committed]) -> None:
+        """Nothing to remember: nobody else writes there."""
+
+    def refused(self) -> None:
+        """Only members of a group are refused."""
+
+    def close(self) -> None:
+        if "_reader" in self.__dict__:
+            self._reader.close()
+
+
+class Member(Protocol):
+    """What the sink needs of a Kafka source that is a member of a group."""
+
+    def places(self) -> Mapping[str, Place]: ...
+
+    @property
+    def membership(self) -> object | None: ...
+
+    def commit(self, offsets: Mapping[Place, Committed]) -> None: ...
+
+    def committed(self, offsets: Mapping[Place, Committed]) -> None: ...
+
+    def refused(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceGroup:
+    """Positions of a Kafka source: its own group's offsets, with the rest of the progress as metadata."""
+
+    source: Member
+
+    def recover(self) -> Checkpoint | None:
+        """Positions come with the partitions: the source reads them when they are assigned."""
+        return None
+
+    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, Committed]:
+        places = self.source.places()
+        return {
+            places[name]: Committed(progress.offset, to_metadata(progress))
+            for name, progress in checkpoint.progress.items()
+            if name in places
+        }
+
+    @property
+    def membership(self) -> object | None:
+        return self.source.membership
+
+    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+        self.source.commit(offsets)
+
+    def committed(self, offsets: Mapping[Place, Committed]) -> None:
+        self.source.committed(offsets)
+
+    def refused(self) -> None:
+        self.source.refused()
+
+    def close(self) -> None:
+        """The source is closed by its owner."""
+
+
+class KafkaSink:
+    """A `Sink` on topics."""
+
+    def __init__(
+        self,
+        settings: SinkSettings,
+        connect: Callable[[SinkSettings], Writer],
+        positions: Positions,
+        guard: Guard,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.settings = settings
+        self._transactional = settings.delivery == "exactly-once"
+        self._connect = connect
+        self._positions = positions
+        self._guard = guard
+        self._clock = clock
+        self._waiting: list[Record] = []
+        self._bytes = 0
+        self._open = False
+        self._since_commit: Counter[str] = Counter()
+        self._statistics = SinkStatistics()
+
+    @cached_property
+    def _writer(self) -> Writer:
+        return self._connect(self.settings)
+
+    def recover(self) -> Checkpoint | None:
+        """What a killed process left open was aborted when the writer was made; see that we may write at all."""
+        self._writer.check(self.settings.topics)
+        return self._positions.recover()
+
+    def write(self, message: Message) -> None:
+        topic = self.settings.topic(message.channel)
+        if topic is None:
+            return
+        record = Record(topic, message.key, message.value, message.headers)
+        if message.channel == "dead-letters":
+            record = self._fitting(record)
+        self._waiting.append(record)
+        self._bytes += len(record.key) + len(record.value)
+        self._since_commit[message.channel] += 1
+        if self._bytes > _BYTES_WAITING:
+            self._begin_and_send()
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        started = self._clock()
+        offsets = self._positions.offsets(checkpoint)
+        with self._guard.limit("a commit to Kafka", self.settings.commit_timeout):
+            try:
+                self._commit(offsets)
+            except CommitRefusedError:
+                self._positions.refused()
+                self._forget()
+                self._statistics = replace(self._statistics, refused=self._statistics.refused + 1)
+                raise
+        self._positions.committed(offsets)
+        messages = Counter(self._statistics.messages) + self._since_commit
+        self._forget()
+        self._statistics = replace(
+            self._statistics,
+            messages=dict(messages),
+            commits=self._statistics.commits + 1,
+            commit_seconds=self._statistics.commit_seconds + self._clock() - started,
+        )
+
+    def close(self) -> None:
+        """A transaction that is still open is left to the brokers: asking them may take for ever."""
+        if "_writer" in self.__dict__:
+            self._writer.close()
+        self._positions.close()
+        self._guard.close()
+
+    @property
+    def statistics(self) -> SinkStatistics:
+        """A snapshot, for metrics."""
+        return self._statistics
+
+    def _commit(self, offsets: Mapping[Place, Committed]) -> None:
+        membership = self._positions.membership
+        if membership is None:
+            if self._open:
+                self._writer.abort()
+            raise CommitRefusedError("the group is moving partitions: nothing is published until that is over")
+        if not offsets and not self._since_commit:
+            return
+        self._begin_and_send()
+        if self._transactional:
+            self._writer.commit(offsets, membership)
+        else:
+            self._writer.flush()
+            self._positions.commit(offsets)
+
+    def _begin_and_send(self) -> None:
+        if self._transactional and not self._open:
+            self._writer.begin()
+            self._open = True
+        self._writer.send(self._waiting)
+        self._waiting = []
+        self._bytes = 0
+
+    def _forget(self) -> None:
+        self._waiting = []
+        self._bytes = 0
+        self._open = False
+        self._since_commit = Counter()
+
+    def _fitting(self, record: Record) -> Record:
+        """A dead letter that is itself too long would stop everything that comes after it: keep its beginning."""
+        headers = sum(len(name) + len(value) for name, value in record.headers)
+        room = self.settings.max_message_bytes - len(record.key) - headers - len(_TRUNCATED) - 32
+        if len(record.value) <= room:
+            return record
+        if room < 0:
+            raise ConnectorError(f"a dead letter's key and headers exceed {self.settings.max_message_bytes} bytes")
+        self._statistics = replace(self._statistics, truncated=self._statistics.truncated + 1)
+        marked = (*record.headers, (_TRUNCATED, str(len(record.value)).encode()))
+        return record._replace(value=record.value[:room], headers=marked)

@@ -1,0 +1,97 @@
+"""What notices that nothing happens any more, and says so.
+
+Two kinds of nothing: a call into the client library that never returns (`Guard`, a thread, because the loop itself
+hangs), and calls that return without ever bringing a record that is known to wait (`Stalls`, a pure table).
+A process that ends is restarted where it stood; a process that hangs is noticed by nobody.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from connectors.kafka.driver import Place
+
+log = logging.getLogger(__name__)
+
+EXIT_HUNG = 70
+"""EX_SOFTWARE: what the process ends with when a call never came back."""
+
+
+def end_process(message: str) -> None:
+    """The last resort: the main thread hangs inside a library, so no exception could reach it."""
+    log.critical(message)
+    logging.shutdown()
+    os._exit(EXIT_HUNG)
+
+
+class Guard:
+    """Ends the process when a guarded call takes longer than its limit."""
+
+    def __init__(
+        self,
+        on_hang: Callable[[str], None] = end_process,
+        clock: Callable[[], float] = time.monotonic,
+        period: float = 1.0,
+    ) -> None:
+        self._on_hang = on_hang
+        self._clock = clock
+        self._period = period
+        self._watched: tuple[str, float] | None = None
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def limit(self, what: str, seconds: float) -> Iterator[None]:
+        """The block inside has to be left within so many seconds."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="shiftwatch-kafka-guard", daemon=True)
+            self._thread.start()
+        self._watched = (f"{what} did not return within {seconds:.0f} s", self._clock() + seconds)
+        try:
+            yield
+        finally:
+            self._watched = None
+
+    def close(self) -> None:
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._closed.wait(self._period):
+            watched = self._watched
+            if watched is not None and self._clock() > watched[1]:
+                self._watched = None
+                self._on_hang(f"{watched[0]}: ending the process; a restart goes on where it stood")
+
+
+class Stalls:
+    """Which partitions have had records waiting for too long without any being read."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._seen: dict[Place, tuple[int | None, float]] = {}
+
+    def suspects(self, positions: Mapping[Place, int | None], now: float) -> list[Place]:
+        """The partitions whose position has not moved for half the patience: worth asking how far they go."""
+        moved = {place: at for place, at in positions.items() if self._seen.get(place, (at, -1.0))[0] != at}
+        kept = {place: self._seen.get(place, (at, now)) for place, at in positions.items()}
+        self._seen = kept | {place: (at, now) for place, at in moved.items()}
+        return [place for place, (_, since) in self._seen.items() if now - since > self._patience / 2]
+
+    def stalled(self, ends: Mapping[Place, int | None], now: float) -> list[Place]:
+        """Those of the suspects that have not moved for the whole patience although records wait, or no one answers.
+
+        A partition at its end waits for nothing: its patience begins again.
+        """
+        found = []
+        for place, end in ends.items():
+            at, since = self._seen[place]
+            if at is not None and end is not None and at >= end:
+                self._seen[place] = (at, now)
+            elif now - since > self._patience:
+                found.append(place)
+        return found
