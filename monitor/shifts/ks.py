@@ -86,7 +86,12 @@ def two_sample(
 def merge(reference: Vector, window: Vector) -> Merged:
     """The window's values among the reference's sorted ones; `reference` holds no NaN."""
     ranked = np.sort(window)
-    ranked = ranked[: np.searchsorted(ranked, np.nan)]
+    present = int(np.searchsorted(ranked, np.nan))
+    return merge_sorted(reference, ranked[:present], missing=window.size - present)
+
+
+def merge_sorted(reference: Vector, ranked: Vector, missing: int = 0) -> Merged:
+    """The same for a window that is sorted already and has no NaN."""
     if reference.size <= MERGE_UP_TO * ranked.size:
         # Two sorted runs: the stable sort gallops through them, faster than a binary search for each value.
         both = np.argsort(np.concatenate([reference, ranked]), kind="stable")
@@ -96,7 +101,7 @@ def merge(reference: Vector, window: Vector) -> Merged:
     left = right
     if reference.size and (reference[right - 1] == ranked)[right > 0].any():
         left = np.searchsorted(reference, ranked, side="left")
-    return Merged(values=ranked, right=right, left=left, missing=window.size - ranked.size)
+    return Merged(values=ranked, right=right, left=left, missing=missing)
 
 
 def steps(weights: Vector) -> Vector:
