@@ -1,0 +1,278 @@
+"""Decision trees and forests whose thresholds follow each deployment context (Al-Otaibi et al., 2015).
+
+    tree = VersatileTreeClassifier(max_depth=6).fit(X, y)
+    adapted = tree.adapt(X_window)                  # frozen; the tree itself stays as it was
+    adapted.predict(X_window)
+    adapted.record.attributes[0].reason             # "window = 1.31 x reference + 4.2"
+
+Fitting, parameters and prediction are scikit-learn's own; what is added is the memory that an adaptation needs.
+
+Where the raw window is not at hand, `adapt_from` takes a monitor's explanations or the corrections of its feed. Where
+not even the training data is, `to_message` and `with_thresholds` carry the adapted thresholds to any copy of the same
+fitted model.
+
+Class posteriors in the leaves stay those of the training mix, also when `priors` are given: `priors` only say how many
+rows a node should expect (eq 7). Correct posteriors with `monitor.priors.bayes.correct` or the feed's multipliers,
+once.
+"""
+# ruff: noqa: N803, N806 - X and y are scikit-learn's names
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from monitor.arrays import Flags, Matrix, Vector, frozen_vector
+from monitor.errors import InputError
+from monitor.shifts.adaptation import (
+    Adaptation,
+    Correction,
+    Policy,
+    Strategy,
+    Training,
+    choose,
+    directions_from_labels,
+    parse_choices,
+    remember,
+    rules_from,
+)
+from monitor.shifts.covariates import Direction
+from monitor.shifts.nodes import Columns, Rule, SplitCounts, Tree, adapted_thresholds, rebuilt, split_counts
+from monitor.tolerances import ATTRIBUTE_LEVEL
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaptedThresholds:
+    """The thresholds of one tree in a deployment; where `swapped`, the children of a node changed places."""
+
+    thresholds: Vector
+    swapped: Flags
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaptedModel:
+    """A tree, or a forest, with thresholds for one deployment, and the record of what was chosen and why."""
+
+    classes: NDArray[Any]
+    record: Adaptation
+    original: tuple[Vector, ...]
+    adapted: tuple[AdaptedThresholds, ...]
+    fingerprint: str
+    _trees: tuple[Tree, ...]
+
+    def predict_proba(self, X: ArrayLike) -> Matrix:
+        """Class posteriors, those of the training mix, in the order of `classes`."""
+        columns = check_array(X, dtype=np.float32, ensure_all_finite="allow-nan")
+        if columns.shape[1] != self._trees[0].n_features:
+            raise InputError(f"X: want {self._trees[0].n_features} features, got {columns.shape[1]}")
+        total = self._trees[0].predict(columns)
+        for tree in self._trees[1:]:
+            total += tree.predict(columns)
+        return np.asarray(total / len(self._trees) if len(self._trees) > 1 else total, dtype=np.float64)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The likeliest class of each row."""
+        return np.asarray(self.classes[np.argmax(self.predict_proba(X), axis=1)])
+
+    def to_message(self) -> dict[str, Any]:
+        """What changed, as JSON carries it: `with_thresholds` of the same fitted model gives this model back.
+
+        {"model": fingerprint of the fitted model, "record": what was chosen and why,
+         "trees": [{"nodes": [...], "thresholds": [...], "swapped": [...]}, ...]}, one entry a tree with the numbers of
+        the nodes that moved, their thresholds, and the numbers of those whose children changed places.
+        """
+        trees = []
+        for original, adapted in zip(self.original, self.adapted, strict=True):
+            nodes = np.flatnonzero((original != adapted.thresholds) | adapted.swapped)
+            trees.append(
+                {
+                    "nodes": nodes.tolist(),
+                    "thresholds": adapted.thresholds[nodes].tolist(),
+                    "swapped": np.flatnonzero(adapted.swapped).tolist(),
+                }
+            )
+        return {"model": self.fingerprint, "record": asdict(self.record), "trees": trees}
+
+
+class _Versatile:
+    """What a fitted tree and a fitted forest have in common: their memory of the training data, and adapting."""
+
+    classes_: NDArray[Any]
+
+    def _remember(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        columns = validate_data(self, X, reset=False, dtype=np.float32, ensure_all_finite="allow-nan", order="F")
+        classes = np.searchsorted(self.classes_, np.asarray(y))
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        given = np.ones(classes.size) if weights is None else weights
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(columns.shape[1])])
+        # All training rows go down every tree, not each tree's own bootstrap sample: so will the deployment's.
+        self.training_: Training = remember(columns, classes, weights, [str(n) for n in names], self.classes_.size)
+        self.split_counts_: tuple[SplitCounts, ...] = tuple(
+            split_counts(tree, columns, classes, given, self.classes_.size) for tree in self._fitted_trees()
+        )
+
+    def _fitted_trees(self) -> tuple[Tree, ...]:
+        raise NotImplementedError
+
+    def adapt(
+        self,
+        X_deploy: ArrayLike,
+        priors: ArrayLike | None = None,
+        *,
+        labelled: tuple[ArrayLike, ArrayLike] | None = None,
+        strategy: Strategy = "versatile",
+        level: float = ATTRIBUTE_LEVEL,
+        correction: Correction = "holm",
+    ) -> AdaptedModel:
+        """Thresholds for a deployment context from its unlabelled rows (Algorithm 1).
+
+        `priors` is the deployment's class mix in the order of `classes_`; without it an unchanged mix is taken for
+        granted, and a changed one passes for a shift of the attributes. `labelled` (X, y) are deployment rows with
+        known classes, if there are any: they tell which attributes run the other way round, which rows without labels
+        rarely can (see `covariates`). `strategy` is the versatile model or one of the paper's single ones, with the
+        test at `level`, corrected across attributes as `correction` says (the paper: "none").
+
+        Percentiles are those of `X_deploy`: predict other rows with the result only if they come from the same context.
+        """
+        policy = Policy(strategy, level, correction)
+        columns = self._columns(X_deploy)
+        ratios = self._ratios(priors)
+        directions: Sequence[Direction | None] = [None] * columns.shape[1]
+        if labelled is not None:
+            X, y = labelled
+            directions = directions_from_labels(self.training_, self._columns(X), self._class_numbers(y))
+        rules, choices = choose(self.training_, columns, ratios, directions, policy)
+        target = None if priors is None else tuple(float(p) for p in np.asarray(priors))
+        record = Adaptation(strategy, level, correction, columns.shape[0], target, choices)
+        return self._adapted(rules, record, columns, np.ones(self.training_.priors.size) if ratios is None else ratios)
+
+    def adapt_from(self, features: Mapping[str, Any]) -> AdaptedModel:
+        """Thresholds for a deployment that a monitor has seen: by feature name an `Explanation`, its `correction`,
+        or the correction as the feed's message. Features that are not named keep their thresholds."""
+        check_is_fitted(self)
+        rules, choices = rules_from(self.training_.names, features)
+        record = Adaptation("told", 0.0, "none", 0, None, choices)
+        return self._adapted(rules, record, None, np.ones(self.training_.priors.size))
+
+    def with_thresholds(self, message: Mapping[str, Any]) -> AdaptedModel:
+        """The adapted model that a message of `AdaptedModel.to_message` describes; refuses another model's."""
+        check_is_fitted(self)
+        trees, fingerprint = self._fitted_trees(), self._fingerprint()
+        if message["model"] != fingerprint or len(message["trees"]) != len(trees):
+            raise InputError(f"thresholds: want those of model {fingerprint[:12]}, got {str(message['model'])[:12]}")
+        adapted = []
+        for tree, moved in zip(trees, message["trees"], strict=True):
+            thresholds, swapped = tree.threshold.copy(), np.zeros(tree.node_count, dtype=bool)
+            thresholds[moved["nodes"]] = moved["thresholds"]
+            swapped[moved["swapped"]] = True
+            adapted.append((thresholds, swapped))
+        told = dict(message["record"])
+        priors = None if told["priors"] is None else tuple(told["priors"])
+        record = Adaptation(**{**told, "priors": priors, "attributes": parse_choices(told["attributes"])})
+        return self._assembled(record, adapted)
+
+    def _adapted(
+        self, rules: tuple[Rule, ...], record: Adaptation, columns: Columns | None, ratios: Vector
+    ) -> AdaptedModel:
+        thresholds = [
+            adapted_thresholds(tree, rules, counts.left_share(ratios), columns)
+            for tree, counts in zip(self._fitted_trees(), self.split_counts_, strict=True)
+        ]
+        return self._assembled(record, thresholds)
+
+    def _assembled(self, record: Adaptation, thresholds: Sequence[tuple[Vector, Flags]]) -> AdaptedModel:
+        trees = self._fitted_trees()
+        for _, swapped in thresholds:
+            swapped.flags.writeable = False
+        return AdaptedModel(
+            classes=self.classes_,
+            record=record,
+            original=tuple(frozen_vector(tree.threshold, "thresholds") for tree in trees),
+            adapted=tuple(
+                AdaptedThresholds(frozen_vector(moved, "thresholds"), swapped) for moved, swapped in thresholds
+            ),
+            fingerprint=self._fingerprint(),
+            _trees=tuple(rebuilt(tree, *moved) for tree, moved in zip(trees, thresholds, strict=True)),
+        )
+
+    def _columns(self, X: ArrayLike) -> Columns:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=np.float32, ensure_all_finite="allow-nan", order="F")  # type: ignore[no-any-return]
+
+    def _ratios(self, priors: ArrayLike | None) -> Vector | None:
+        if priors is None:
+            return None
+        target = np.asarray(priors, dtype=np.float64)
+        source = self.training_.priors
+        if target.shape != source.shape or not (np.all(target >= 0) and np.isclose(target.sum(), 1)):
+            raise InputError(f"priors: want {source.size} shares that sum to 1, got {priors!r}")
+        return np.asarray(np.divide(target, source, out=np.zeros(source.size), where=source > 0))
+
+    def _class_numbers(self, y: ArrayLike) -> NDArray[np.int64]:
+        labels = np.asarray(y)
+        numbers = np.minimum(np.searchsorted(self.classes_, labels), self.classes_.size - 1)
+        if not np.array_equal(self.classes_[numbers], labels):
+            raise InputError(f"labelled: want classes out of {list(self.classes_)}")
+        return numbers.astype(np.int64)
+
+    def _fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for tree in self._fitted_trees():
+            for part in (tree.children_left, tree.children_right, tree.feature, tree.threshold, tree.value):
+                digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+
+class VersatileTreeClassifier(_Versatile, DecisionTreeClassifier):  # type: ignore[misc]
+    """scikit-learn's `DecisionTreeClassifier`, whose thresholds can follow a deployment context."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit as scikit-learn's tree, and keep what an adaptation needs of the training data."""
+        _refuse_sparse(X)
+        y = column_or_1d(y, warn=True)
+        super().fit(X, y, sample_weight=sample_weight)
+        self._remember(X, y, sample_weight)
+        return self
+
+    def _fitted_trees(self) -> tuple[Tree, ...]:
+        return (self.tree_,)
+
+    def __sklearn_tags__(self) -> Any:
+        return _single_dense_output(super().__sklearn_tags__())
+
+
+class VersatileForestClassifier(_Versatile, RandomForestClassifier):  # type: ignore[misc]
+    """scikit-learn's `RandomForestClassifier`, whose thresholds can follow a deployment context."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit as scikit-learn's forest, and keep what an adaptation needs of the training data."""
+        _refuse_sparse(X)
+        y = column_or_1d(y, warn=True)
+        super().fit(X, y, sample_weight=sample_weight)
+        self._remember(X, y, sample_weight)
+        return self
+
+    def _fitted_trees(self) -> tuple[Tree, ...]:
+        return tuple(tree.tree_ for tree in self.estimators_)
+
+    def __sklearn_tags__(self) -> Any:
+        return _single_dense_output(super().__sklearn_tags__())
+
+
+def _refuse_sparse(X: ArrayLike) -> None:
+    if issparse(X):
+        raise TypeError("X: want a dense matrix (percentiles need every value), got a sparse one; use X.toarray()")
+
+
+def _single_dense_output(tags: Any) -> Any:
+    tags.input_tags.sparse = False
+    tags.target_tags.multi_output = False
+    return tags
