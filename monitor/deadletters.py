@@ -7,9 +7,6 @@ from connectors.protocols import Message, RawBatch
 from monitor.errors import DeadLetterLimitError
 from monitor.events import Rejected
 
-LATE = "late"
-LATE_AFTER_IDLE = "late-after-idle"
-
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterLimits:
@@ -39,35 +36,37 @@ class DeadLetterWatch:
             self._in_a_row = self._in_a_row + 1 if one.index == last + 1 else 1
             worst, bad, last = one, bad + 1, one.index
             if self._limits.consecutive and self._in_a_row >= self._limits.consecutive:
-                raise DeadLetterLimitError(
-                    f"{self._in_a_row} records in a row were rejected (limit {self._limits.consecutive}), the last one "
-                    f"as {one.reason}. Nothing of this was committed: mend the producer or the configuration and restart"
-                )
+                raise _too_many(f"{self._in_a_row} records in a row", f"{self._limits.consecutive}", one)
         if last != records - 1:
             self._in_a_row = 0
         self._records += records
         self._rejected += bad
         if self._limits.ratio and self._records >= self._limits.ratio_over:
             if self._rejected > self._limits.ratio * self._records and worst is not None:
-                raise DeadLetterLimitError(
-                    f"{self._rejected} of the last {self._records} records were rejected (limit {self._limits.ratio:.0%}), "
-                    f"the last one as {worst.reason}. Nothing since the last commit was committed: mend the producer or "
-                    "the configuration and restart"
+                raise _too_many(
+                    f"{self._rejected} of the last {self._records} records", f"{self._limits.ratio:.0%}", worst
                 )
             self._records = self._rejected = 0
 
 
-def dead_letter(batch: RawBatch, index: int, reason: str, detail: str, raw: bytes | None, stream: str) -> Message:
+def _too_many(what: str, limit: str, last: Rejected) -> DeadLetterLimitError:
+    return DeadLetterLimitError(
+        f"{what} were rejected (limit {limit}), the last one as {last.reason}. They are not committed and will be "
+        "read again: mend the producer or the configuration (or raise [dead_letters] limits), then start again"
+    )
+
+
+def dead_letter(batch: RawBatch, rejected: Rejected) -> Message:
     """The original bytes with the reason and the source position as headers."""
-    offset = int(batch.offsets[index])
+    offset = int(batch.offsets[rejected.index])
     return Message(
         channel="dead-letters",
         key=f"{batch.partition}@{offset}".encode(),
-        value=raw or b"",
+        value=rejected.raw or b"",
         headers=(
-            ("reason", reason.encode()),
-            ("detail", detail.encode(errors="replace")),
-            ("stream", stream.encode(errors="replace")),
+            ("reason", rejected.reason.encode()),
+            ("detail", rejected.detail.encode(errors="replace")),
+            ("stream", rejected.stream.encode(errors="replace")),
             ("partition", batch.partition.encode()),
             ("offset", str(offset).encode()),
         ),

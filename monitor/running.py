@@ -21,6 +21,8 @@ from monitor.logs import log, logging_to_stderr
 from monitor.reference import Reference
 from monitor.service import Pace, Service, Watched
 
+ENDING = ("jsonl:", "synthetic:")
+
 _Made = TypeVar("_Made")
 
 
@@ -34,8 +36,8 @@ def run(path: Path) -> int:
 def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
     """The same over files, once, with all results written anew to `out`."""
     config = load(path)
-    if not config.source["url"].startswith("jsonl:") or config.source.get("follow"):
-        raise ConfigurationError(['source: replay wants files that end: url = "jsonl:...", without `follow`'])
+    if not config.source["url"].startswith(ENDING) or config.source.get("follow"):
+        raise ConfigurationError([f"source: replay wants one that ends ({' or '.join(ENDING)}), without `follow`"])
     if out.exists() and not overwrite:
         raise ConfigurationError([f"{out} is there already: choose another --out, or say --force"])
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:

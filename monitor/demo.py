@@ -1,0 +1,139 @@
+"""`shiftwatch demo`: a made-up stream in which known things happen, and what the monitor says about them.
+
+Everything is written into one folder, as a user would have it: events, reference, configuration, results. The run
+is the same as that of `shiftwatch run`; afterwards what was injected stands beside what was said.
+"""
+
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from connectors.synthetic import Injected, SyntheticOptions, SyntheticSource, write
+from connectors.worlds import World, tour
+from monitor.assessment import Assessment
+from monitor.config import load
+from monitor.errors import ConfigurationError
+from monitor.happenings import Happening, WindowAssessed
+from monitor.reference import Reference
+from monitor.running import watch
+
+WINDOW_EVENTS = 5_000
+HOLD_OUT_EVENTS = 20 * WINDOW_EVENTS  # at ten windows and more, the reference's own error stays out of the verdicts
+SECONDS_TO_LOOK = 1.0
+
+CONFIGURATION = """\
+# Written by `shiftwatch demo`. Try: shiftwatch check shiftwatch.toml
+
+[source]
+url = "jsonl:events.jsonl"
+
+[sink]
+url = "jsonl:results.jsonl"
+dead_letters = "dead-letters.jsonl"
+
+[streams.{stream}]
+reference = "{stream}.ref"
+window = {{ size = "5m", lateness = "5s" }}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One window: what was injected into it, and what was said."""
+
+    injected: Injected
+    assessment: Assessment
+
+    @property
+    def right(self) -> bool:
+        """Whether the verdict is the one that a perfect monitor would give."""
+        return str(self.assessment.verdict) == self.injected.period.verdict
+
+
+def demo(folder: Path, *, seed: int, fast: bool) -> int:
+    """Make up the stream, watch it, and compare."""
+    console = Console(stderr=True)
+    options = SyntheticOptions(world=World(seed=seed), periods=tour(WINDOW_EVENTS))
+    _prepare(folder, options, console)
+    said: list[Assessment] = []
+
+    def listen(happening: Happening) -> None:
+        if isinstance(happening, WindowAssessed):
+            said.append(happening.assessment)
+            if not fast and sys.stderr.isatty():
+                time.sleep(SECONDS_TO_LOOK)
+
+    path = folder / "shiftwatch.toml"
+    watch(load(path), folder, [listen])
+    judged = compare(SyntheticSource(options).injected(), said)
+    _summarise(judged, options.world, folder)
+    return 0
+
+
+def compare(injected: Sequence[Injected], said: Sequence[Assessment]) -> list[Judged]:
+    """Each window with the period that its middle lies in."""
+    middles = [(assessment.key.start + assessment.key.end) // 2 for assessment in said]
+    return [
+        Judged(next(one for one in injected if one.start <= middle < one.end), assessment)
+        for middle, assessment in zip(middles, said, strict=True)
+    ]
+
+
+def _prepare(folder: Path, options: SyntheticOptions, console: Console) -> None:
+    marker = folder / "shiftwatch.toml"
+    if folder.exists() and any(folder.iterdir()):
+        if not marker.exists() or not marker.read_text(encoding="utf-8").startswith(CONFIGURATION[:20]):
+            raise ConfigurationError([f"{folder} is not empty and was not written by a demo: choose another --out"])
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    world = options.world
+    marker.write_text(CONFIGURATION.format(stream=world.stream), encoding="utf-8")
+    console.print(f"drawing {HOLD_OUT_EVENTS:,} labelled events and building the reference ...", highlight=False)
+    holdout = world.holdout(HOLD_OUT_EVENTS)
+    Reference.fit(
+        holdout.posteriors,
+        holdout.labels,
+        holdout.features,
+        classes=world.classes,
+        feature_names=world.features,
+        stream=world.stream,
+    ).save(folder / f"{world.stream}.ref")
+    events = write(folder / "events.jsonl", options)
+    console.print(f"wrote {events:,} events to {folder}, watching them ...", highlight=False)
+
+
+def _summarise(judged: Sequence[Judged], world: World, folder: Path) -> None:
+    console = Console()
+    table = Table(title="What was injected, and what was said", title_justify="left")
+    for heading in (
+        "injected",
+        "a perfect monitor says",
+        "Shiftwatch said",
+        "",
+        f"{world.classes[-1]}: truth",
+        "estimate",
+    ):
+        table.add_column(heading)
+    for one in judged:
+        period, assessment = one.injected.period, one.assessment
+        truth = (period.priors or world.priors)[-1]
+        prevalence = assessment.prevalence
+        table.add_row(
+            period.name,
+            period.verdict,
+            str(assessment.verdict),
+            "[green]right[/]" if one.right else "[red]wrong[/]",
+            f"{truth:.1%}",
+            f"{prevalence.priors[-1]:.1%} ({prevalence.lower[-1]:.1%} to {prevalence.upper[-1]:.1%})",
+        )
+    console.print(table)
+    right = sum(one.right for one in judged)
+    console.print(f"{right} of {len(judged)} verdicts right.", highlight=False)
+    console.print(f"Results: {folder / 'results.jsonl'}. The same again, byte for byte:", highlight=False)
+    console.print(f"  shiftwatch replay {folder / 'shiftwatch.toml'} -o replayed.jsonl", highlight=False)

@@ -1,0 +1,113 @@
+"""SIGKILL at random instants: what was killed and restarted publishes what an uninterrupted run publishes."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from connectors.synthetic import SyntheticOptions, write
+from connectors.worlds import Period, World
+from monitor.reference import Reference
+
+EVENTS = 200_000
+KILLS = 30 if os.environ.get("CI") else 6
+
+CONFIGURATION = """
+[source]
+url = "jsonl:events.jsonl"
+
+[sink]
+url = "jsonl:{results}.jsonl"
+dead_letters = "{results}-rejected.jsonl"
+
+[streams.demo]
+reference = "demo.ref"
+window = {{ size = "1m", lateness = "2s" }}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Events, a reference, and one configuration for each way of running."""
+    folder = tmp_path_factory.mktemp("kills")
+    world = World(seed=5)
+    periods = (
+        Period("calm", EVENTS // 2, malformed=0.01),
+        Period("moved", EVENTS // 2, priors=(0.2, 0.3, 0.5), malformed=0.01),
+    )
+    write(folder / "events.jsonl", SyntheticOptions(world=world, periods=periods, disorder=3_000_000))
+    holdout = world.holdout(10_000)
+    Reference.fit(
+        holdout.posteriors,
+        holdout.labels,
+        holdout.features,
+        classes=world.classes,
+        feature_names=world.features,
+        stream=world.stream,
+    ).save(folder / "demo.ref")
+    for results in ("whole", "killed"):
+        (folder / f"{results}.toml").write_text(CONFIGURATION.format(results=results), encoding="utf-8")
+    return folder
+
+
+def started(folder: Path, config: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "monitor", "run", str(folder / config)], stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def test_a_run_that_is_killed_again_and_again_publishes_what_an_uninterrupted_one_does(folder: Path) -> None:
+    whole = started(folder, "whole.toml")
+    _, errors = whole.communicate(timeout=240)
+    assert whole.returncode == 0, errors.decode()[-2000:]
+
+    rng, killed = random.Random(1), 0
+    while killed < KILLS:
+        process = started(folder, "killed.toml")
+        time.sleep(rng.uniform(0.5, 2.5))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        killed += 1
+        if process.returncode == 0:
+            break  # it came to the end before it could be killed
+    last = started(folder, "killed.toml")
+    _, errors = last.communicate(timeout=240)
+    assert last.returncode == 0, errors.decode()[-2000:]
+
+    for name in ("{}.jsonl", "{}-rejected.jsonl"):
+        assert (folder / name.format("killed")).read_bytes() == (folder / name.format("whole")).read_bytes()
+    assert (folder / "whole.jsonl").read_bytes().count(b"\n") == EVENTS // 1000
+    assert killed > 2
+
+
+def test_sigterm_ends_a_run_within_two_seconds_and_the_next_run_finishes_the_work(folder: Path) -> None:
+    for leftover in folder.glob("killed*.jsonl*"):
+        leftover.unlink()
+    process = started(folder, "killed.toml")
+    results = folder / "killed.jsonl"
+    while not results.exists() or not results.stat().st_size:
+        assert process.poll() is None
+        time.sleep(0.01)
+    asked = time.monotonic()
+    process.terminate()
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert time.monotonic() - asked < 2
+    last = started(folder, "killed.toml")
+    _, errors = last.communicate(timeout=240)
+    assert last.returncode == 0, errors.decode()[-2000:]
+    assert results.read_bytes() == (folder / "whole.jsonl").read_bytes()
+
+
+def test_an_output_that_cannot_be_written_makes_the_exit_code_non_zero(folder: Path) -> None:
+    config = folder / "nowhere.toml"
+    config.write_text(CONFIGURATION.format(results="no/such/folder/results"), encoding="utf-8")
+    process = started(folder, "nowhere.toml")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert b"no/such/folder/results.jsonl" in errors
