@@ -5,11 +5,24 @@ from typing import TYPE_CHECKING, Any
 from monitor.regression.adaptation import Adaptation, adapt
 from monitor.regression.bayes import BayesAdaptation, adapt_bayes
 from monitor.regression.mixture import Mixture
+from monitor.regression.relation import RelationNull, RelationTest, calibrate_relation, labels_wanted, relation_test
 
 if TYPE_CHECKING:
     from monitor.regression.estimator import MixtureOfRegressions
 
-__all__ = ["Adaptation", "BayesAdaptation", "Mixture", "MixtureOfRegressions", "adapt", "adapt_bayes"]
+__all__ = [
+    "Adaptation",
+    "BayesAdaptation",
+    "Mixture",
+    "MixtureOfRegressions",
+    "RelationNull",
+    "RelationTest",
+    "adapt",
+    "adapt_bayes",
+    "calibrate_relation",
+    "labels_wanted",
+    "relation_test",
+]
 
 
 def __getattr__(name: str) -> Any:

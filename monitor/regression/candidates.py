@@ -11,7 +11,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike
 
-from monitor.arrays import Matrix, Vector, frozen_matrix, frozen_vector
+from monitor.arrays import Flags, Matrix, Vector, frozen_matrix, frozen_vector
 from monitor.errors import InputError
 from monitor.regression.em import Climb, climb_from_many, expect, joined
 from monitor.regression.links import Model
@@ -211,9 +211,14 @@ def _finished(task: Task, problem: Problem, model: Model, ended: Climb) -> tuple
     return fit, state
 
 
+def collapsed_starts(state: State, reference_sigmas: Vector) -> Flags:
+    """Which starts have a component that fits its labels exactly."""
+    return np.asarray(np.any(state.sigmas <= COLLAPSE * SIGMA_FLOOR * reference_sigmas, axis=1))
+
+
 def best_start(ended: Climb, reference_sigmas: Vector) -> tuple[int, bool]:
     """The most likely start among those that did not collapse, and whether all of them did."""
-    collapsed = np.any(ended.state.sigmas <= COLLAPSE * SIGMA_FLOOR * reference_sigmas, axis=1)
+    collapsed = collapsed_starts(ended.state, reference_sigmas)
     everywhere = bool(np.all(collapsed))
     ranking = ended.log_likelihood if everywhere else np.where(collapsed, -np.inf, ended.log_likelihood)
     return int(np.argmax(ranking)), everywhere

@@ -146,6 +146,6 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 def _one_line(design: Matrix, target: Vector) -> tuple[Vector, float]:
     """The least-squares line (of least norm, where inputs are collinear) and its noise: what EM starts beside."""
-    line: Vector = np.linalg.lstsq(design, target, rcond=None)[0]
+    line = np.asarray(np.linalg.lstsq(design, target, rcond=None)[0], dtype=np.float64)
     noise = float(np.sqrt(np.mean((target - design @ line) ** 2)))
     return line, max(noise, 1e-6)
