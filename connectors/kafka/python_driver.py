@@ -240,7 +240,8 @@ class PythonWriter:
     def commit(self, offsets: Mapping[Place, Committed], membership: object) -> None:
         self.flush()
         try:
-            self._producer.send_offsets_to_transaction(_offsets(offsets), membership)
+            if offsets:
+                self._producer.send_offsets_to_transaction(_offsets(offsets), membership)
             self._producer.commit_transaction()
         except _MOVED_ON as error:
             self.abort()

@@ -230,7 +230,8 @@ class KafkaSink:
             self._writer.commit(offsets, membership)
         else:
             self._writer.flush()
-            self._positions.commit(offsets)
+            if offsets:
+                self._positions.commit(offsets)
 
     def _begin_and_send(self) -> None:
         if self._transactional and not self._open:

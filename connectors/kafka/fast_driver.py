@@ -1,0 +1,395 @@
+"""The confluent-kafka driver (extra `fast`): records are parsed in C, for those who need more than Python can parse.
+
+Cooperative rebalancing only. Reaching the cluster and looking at topics goes through cluster.py with kafka-python,
+so that errors at start read the same with both drivers.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from connectors.kafka import cluster
+from connectors.kafka.driver import Change, Committed, Fetched, Place, PositionLostError, Record
+from connectors.kafka.settings import Connection, SinkSettings, SourceSettings
+from monitor.errors import CommitRefusedError, ConfigurationError, ConnectorError
+
+try:
+    from confluent_kafka import (
+        OFFSET_END,
+        OFFSET_INVALID,
+        Consumer,
+        KafkaError,
+        KafkaException,
+        Producer,
+        TopicPartition,
+    )
+except ImportError as error:
+    raise ConfigurationError(['driver: "fast" needs confluent-kafka: pip install "shiftwatch[fast]"']) from error
+
+log = logging.getLogger(__name__)
+
+# One call asks for this many records: a tenth of a millisecond of work per call would be lost in overhead.
+_RECORDS = 20_000
+_ANSWER_SECONDS = 30.0
+_MOVED_ON = (
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.FENCED_INSTANCE_ID,
+    KafkaError._STATE,
+    KafkaError._ASSIGNMENT_LOST,
+)
+
+
+class FastReader:
+    """A `Reader` on confluent_kafka.Consumer. Its callbacks run inside `poll`, on the caller's thread."""
+
+    def __init__(self, settings: SourceSettings) -> None:
+        if settings.strategy != "cooperative":
+            raise ConfigurationError(["strategy: the fast driver knows cooperative only"])
+        self._settings = settings
+        self._changes: list[Change] = []
+        self._places: frozenset[Place] = frozenset()
+        self._positions: dict[Place, int] = {}
+        self._held: frozenset[Place] = frozenset()
+        self._membership: object | None = None
+        cluster.partitions(settings.connection, settings.topics)
+        options = _client_options(settings.connection) | {
+            "group.id": settings.group or "shiftwatch-without-group",
+            "auto.offset.reset": "error",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "allow.auto.create.topics": False,
+            "isolation.level": settings.isolation,
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": int(settings.session_timeout * 1000),
+            "heartbeat.interval.ms": int(settings.session_timeout * 1000 / 4),
+            "max.poll.interval.ms": int(settings.poll_interval * 1000),
+            # Says where a partition ends, past transaction markers that never show as records.
+            "enable.partition.eof": True,
+        }
+        if settings.instance is not None:
+            options["group.instance.id"] = settings.instance
+        self._consumer = Consumer(options, logger=log)
+
+    def partitions(self, topic: str) -> frozenset[int]:
+        return cluster.partitions(self._settings.connection, [topic])[topic]
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        self._consumer.subscribe(
+            list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def assign(self, places: Collection[Place]) -> None:
+        self._places = frozenset(places)
+        self._consumer.assign([TopicPartition(*place, OFFSET_END) for place in places])
+        self._changes.append(Change("assigned", self._places))
+
+    def changes(self) -> Sequence[Change]:
+        found, self._changes = self._changes, []
+        return found
+
+    def changed(self) -> bool:
+        return bool(self._changes)
+
+    def seek(self, positions: Mapping[Place, int]) -> None:
+        """By assigning anew: a seek right after an assignment is refused, this never is."""
+        if not positions:
+            return
+        self._positions |= positions
+        self._consumer.incremental_unassign([TopicPartition(*place) for place in positions])
+        self._consumer.incremental_assign([TopicPartition(*place, offset) for place, offset in positions.items()])
+        # The pause of `_on_assign` outlives the new assignment.
+        self._consumer.resume([TopicPartition(*place) for place in positions if place not in self._held])
+
+    def poll(self, timeout: float) -> Sequence[Fetched]:
+        try:
+            messages = self._consumer.consume(_RECORDS, timeout)
+        except KafkaException as error:
+            raise ConnectorError(f"cannot read from Kafka: {error}") from error
+        runs: dict[tuple[Any, Any], list[Any]] = {}
+        lost: dict[Place, int] = {}
+        for message in messages:
+            place: tuple[Any, Any] = (message.topic(), message.partition())
+            if message.error() is None:
+                runs.setdefault(place, []).append(message)
+            else:
+                self._take_error(Place(*place), message, lost)
+        fetched = [_fetched(Place(*place), run) for place, run in runs.items()]
+        for each in fetched:
+            end = int(each.offsets[-1]) + 1
+            self._positions[each.place] = max(end, self._positions.get(each.place, 0))
+        if lost:
+            raise PositionLostError(lost)
+        return fetched
+
+    def hold(self, places: Collection[Place]) -> None:
+        wanted = frozenset(places) & self._places
+        held = self._held & self._places
+        if wanted - held:
+            self._consumer.pause([TopicPartition(*place) for place in wanted - held])
+        if held - wanted:
+            self._consumer.resume([TopicPartition(*place) for place in held - wanted])
+        self._held = wanted
+
+    def committed(self, places: Collection[Place]) -> Mapping[Place, Committed]:
+        if not places:
+            return {}
+        asked = [TopicPartition(*place) for place in places]
+        found = self._ask(lambda: self._consumer.committed(asked, timeout=_ANSWER_SECONDS))
+        for each in found:
+            if each.error is not None:
+                raise ConnectorError(f"Kafka does not answer: {each.error}")
+        return {
+            Place(each.topic, each.partition): Committed(each.offset, each.metadata or "")
+            for each in found
+            if each.offset != OFFSET_INVALID
+        }
+
+    def earliest(self, places: Collection[Place]) -> Mapping[Place, int]:
+        return {place: self._watermarks(place)[0] for place in places}
+
+    def latest(self, places: Collection[Place]) -> Mapping[Place, int]:
+        return {place: self._watermarks(place)[1] for place in places}
+
+    def at_time(self, places: Collection[Place], milliseconds: int) -> Mapping[Place, int]:
+        asked = [TopicPartition(*place, milliseconds) for place in places]
+        found = self._ask(lambda: self._consumer.offsets_for_times(asked, timeout=_ANSWER_SECONDS))
+        ends = self.latest(places)
+        at = {Place(each.topic, each.partition): each.offset for each in found}
+        return {place: at[place] if at[place] >= 0 else ends[place] for place in places}
+
+    def position(self, place: Place) -> int | None:
+        return self._positions.get(place)
+
+    def highwater(self, place: Place) -> int | None:
+        if place not in self._places:
+            return None
+        answer = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+        return None if answer is None or answer[1] < 0 else int(answer[1])
+
+    def membership(self) -> object | None:
+        return self._membership
+
+    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+        try:
+            self._consumer.commit(offsets=_offsets(offsets), asynchronous=False)
+        except KafkaException as error:
+            raise _translated(error, "cannot commit offsets") from error
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _on_assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        places = _places(partitions)
+        # At the end, and paused: nothing is fetched until `seek` says where to begin.
+        at_end = [TopicPartition(*place, OFFSET_END) for place in places]
+        consumer.incremental_assign(at_end)
+        if at_end:
+            consumer.pause(at_end)
+        self._places |= places
+        self._changes.append(Change("assigned", places))
+        self._membership = consumer.consumer_group_metadata()
+
+    def _on_revoke(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        self._drop(consumer, partitions, Change("revoked", _places(partitions)))
+
+    def _on_lost(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        self._drop(consumer, partitions, Change("lost", _places(partitions)))
+        self._membership = None
+
+    def _drop(self, consumer: Any, partitions: Sequence[Any], change: Change) -> None:
+        consumer.incremental_unassign(partitions)
+        self._places -= change.places
+        for place in change.places:
+            self._positions.pop(place, None)
+        self._changes.append(change)
+
+    def _take_error(self, place: Place, message: Any, lost: dict[Place, int]) -> None:
+        error = message.error()
+        if error.code() == KafkaError._PARTITION_EOF:
+            if place in self._positions:
+                self._positions[place] = max(self._positions[place], message.offset())
+        elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            lost[place] = self._positions.get(place, 0)
+        elif error.fatal() or not error.retriable():
+            raise ConnectorError(f"cannot read {place.name}: {error}")
+
+    def _watermarks(self, place: Place) -> tuple[int, int]:
+        answer = self._ask(
+            lambda: self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
+        )
+        if answer is None:
+            raise ConnectorError(f"Kafka does not say where {place.name} begins and ends")
+        return int(answer[0]), int(answer[1])
+
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except KafkaException as error:
+            raise ConnectorError(f"Kafka does not answer: {error}") from error
+
+
+class FastWriter:
+    """A `Writer` on confluent_kafka.Producer."""
+
+    def __init__(self, settings: SinkSettings, transactional_id: str | None) -> None:
+        self._settings = settings
+        self._failed: list[str] = []
+        cluster.partitions(settings.connection, settings.topics)
+        options = _client_options(settings.connection) | {
+            "enable.idempotence": True,
+            "allow.auto.create.topics": False,
+            "linger.ms": 5,
+            "compression.type": settings.compression,
+            # Head room over the longest message that the sink sends: keys, headers and framing.
+            "message.max.bytes": settings.max_message_bytes + 64 * 1024,
+        }
+        if transactional_id is not None:
+            options["transactional.id"] = transactional_id
+            options["transaction.timeout.ms"] = int(settings.transaction_timeout * 1000)
+        self._producer = Producer(options, logger=log)
+        if transactional_id is not None:
+            self._persist("start transactions", self._producer.init_transactions)
+
+    def check(self, topics: Collection[str]) -> None:
+        cluster.partitions(self._settings.connection, topics)
+
+    def begin(self) -> None:
+        self._persist("begin a transaction", self._producer.begin_transaction)
+
+    def send(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._produce(record)
+            self._producer.poll(0)
+
+    def flush(self) -> None:
+        while self._producer.flush(1.0):
+            pass
+        if self._failed:
+            raise ConnectorError(f"Kafka: cannot write: {self._failed[0]}")
+
+    def commit(self, offsets: Mapping[Place, Committed], membership: object) -> None:
+        self.flush()
+        if isinstance(membership, str):
+            raise ConnectorError("the fast driver keeps positions of Kafka sources only")
+        try:
+            if offsets:
+                self._persist(
+                    "commit offsets", self._producer.send_offsets_to_transaction, _offsets(offsets), membership
+                )
+            self._persist("commit", self._producer.commit_transaction)
+        except CommitRefusedError:
+            self.abort()
+            raise
+
+    def abort(self) -> None:
+        self._persist("abort the transaction", self._producer.abort_transaction)
+        self._failed.clear()
+
+    def close(self) -> None:
+        self._producer.flush(1.0)
+
+    def _produce(self, record: Record) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    record.topic,
+                    value=record.value,
+                    key=record.key,
+                    headers=list(record.headers),
+                    on_delivery=self._delivered,
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                raise ConnectorError(f"Kafka: cannot write to {record.topic}: {error}") from error
+            else:
+                return
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._failed.append(f"{message.topic()}: {error}")
+
+    def _persist(self, what: str, call: Callable[..., Any], *arguments: Any) -> None:
+        """Transaction calls may be repeated as long as the library says so; the sink's guard bounds it."""
+        while True:
+            try:
+                call(*arguments)
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise _translated(error, f"Kafka: cannot {what}") from error
+                time.sleep(0.05)
+            else:
+                return
+
+
+def reader(settings: SourceSettings) -> FastReader:
+    """Open a consumer."""
+    return FastReader(settings)
+
+
+def group_reader(connection: Connection, group: str) -> FastReader:
+    """A consumer that only looks at what a group has committed."""
+    return FastReader(SourceSettings(connection, topics=(), group=group))
+
+
+def writer(settings: SinkSettings, transactional_id: str | None) -> FastWriter:
+    """Open a producer; with a transactional id it ends whatever an earlier process of that name left open."""
+    return FastWriter(settings, transactional_id)
+
+
+def _client_options(connection: Connection) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "bootstrap.servers": ",".join(connection.bootstrap),
+        "client.id": connection.client_id,
+        "security.protocol": connection.protocol.lower(),
+        # Broker outages are the library's to survive; their noise is not ours to repeat.
+        "log.connection.close": False,
+    }
+    if connection.tls:
+        given = {
+            "ssl.ca.location": connection.ca_file,
+            "ssl.certificate.location": connection.certificate_file,
+            "ssl.key.location": connection.key_file,
+            "ssl.key.password": connection.key_password.value if connection.key_password else None,
+        }
+        options |= {key: value for key, value in given.items() if value is not None}
+        options["ssl.endpoint.identification.algorithm"] = "https" if connection.check_hostname else "none"
+    if connection.mechanism is not None and connection.password is not None:
+        options |= {
+            "sasl.mechanism": connection.mechanism,
+            "sasl.username": connection.username,
+            "sasl.password": connection.password.value,
+        }
+    return options
+
+
+def _translated(error: KafkaException, what: str) -> ConnectorError:
+    if error.args[0].code() in _MOVED_ON:
+        return CommitRefusedError(f"the group moved on: {error}")
+    return ConnectorError(f"{what}: {error}")
+
+
+def _places(partitions: Sequence[Any]) -> frozenset[Place]:
+    return frozenset(Place(each.topic, each.partition) for each in partitions)
+
+
+def _offsets(offsets: Mapping[Place, Committed]) -> list[Any]:
+    return [TopicPartition(*place, each.offset, metadata=each.metadata) for place, each in offsets.items()]
+
+
+def _fetched(place: Place, messages: Sequence[Any]) -> Fetched:
+    count = len(messages)
+    first, last = messages[0].offset(), messages[-1].offset()
+    dense = last - first + 1 == count  # nothing compacted away, no transaction marker in between
+    offsets = np.arange(first, last + 1) if dense else np.fromiter((m.offset() for m in messages), np.int64, count)
+    return Fetched(
+        place=place,
+        records=[message.value() for message in messages],
+        offsets=offsets,
+        timestamps=np.fromiter((message.timestamp()[1] for message in messages), np.int64, count) * 1000,
+    )
