@@ -136,6 +136,7 @@ def _keyed(
     )
 
 
+_as_anything = msgspec.json.Decoder(msgspec.Raw)
 _as_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _as_text = msgspec.json.Decoder(str)
 _as_posteriors = msgspec.json.Decoder(list[float] | dict[str, float])
@@ -155,6 +156,7 @@ class Fault:
 def find_fault(record: bytes, wires: Mapping[str, Wire]) -> Fault:
     """The one named reason why this record, a single event, does not decode as any of the streams."""
     try:
+        _as_anything.decode(record)
         given = _as_fields.decode(record)
     except msgspec.ValidationError as error:
         return Fault(Reason.NOT_AN_EVENT, str(error))
