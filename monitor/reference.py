@@ -123,9 +123,7 @@ class Reference:
             schema=schema,
             class_counts=frozen_vector(counts, "class counts"),
             calibration=calibrated,
-            statistics={
-                name: estimator.summarise(held_out) for name, estimator in priors.ESTIMATORS.items()
-            },
+            statistics={name: estimator.summarise(held_out) for name, estimator in priors.ESTIMATORS.items()},
             features=_profiles(schema.features, labels, features, len(schema.classes)),
             sample=sample_of(held_out),
             estimator=DEFAULT_ESTIMATOR,

@@ -134,15 +134,15 @@ class Windowing:
         """The windows that are due, in an order that depends on them alone.
 
         A window waits for every assigned partition that is not idle. When all are idle, `idle_mark` says how far
-        event time must have come; without it nothing closes.
+        event time must have come; without it nothing closes, nor does it when no partition is assigned.
         """
         for counting in self._counting.values():
             yield from counting.close()
         marks = {partition: self.event_time(partition) for partition in assigned}
         mark = min((marks[partition] for partition in assigned if partition not in idle), default=idle_mark)
-        if mark is None or mark == NEVER:
+        if not marks or mark is None or mark == NEVER:
             return
-        yield from self._close_timed(mark, min(marks.values(), default=NEVER), "idle")
+        yield from self._close_timed(mark, min(marks.values()), "idle")
         self._published(mark)
 
     def finish(self) -> Iterator[Window]:
@@ -150,7 +150,9 @@ class Windowing:
         for counting in self._counting.values():
             yield from counting.finish()
         last = max((deadline for timed in self._timed.values() for deadline, _ in timed.due(None)), default=None)
-        yield from self._close_timed(None, NEVER, "end-of-input")
+        # A window that event time has passed would have closed by watermark, had the last batches been smaller.
+        newest = max((clock.running_max for clock in self._clocks.values()), default=NEVER)
+        yield from self._close_timed(None, newest, "end-of-input")
         if last is not None:
             self._published(last)
 

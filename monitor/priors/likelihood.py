@@ -27,6 +27,7 @@ from monitor.tolerances import (
     POLISHED_GAP,
     SINGULAR,
     SUFFICIENT_GAIN,
+    THINNING,
     WARM_START_ROWS,
 )
 
@@ -78,11 +79,11 @@ class Optimum:
 
 
 def maximise(problem: Problem, start: Vector | None = None, tolerance: float = POLISHED_GAP) -> Optimum:
-    """Maximise the likelihood; `start` only saves steps. A large problem starts from a thinned copy of itself."""
+    """Maximise the likelihood; `start` only saves steps. A large problem starts from a thinned copy of itself,
+    as that one does from a thinner one."""
     rows = problem.posteriors.shape[0]
-    if start is None and problem.weights is None and rows >= 4 * WARM_START_ROWS:
-        # Evenly spaced rows, at a pace that leaves no remainder to favour either end.
-        thinned = np.ascontiguousarray(problem.posteriors[:: rows // WARM_START_ROWS])
+    if start is None and problem.weights is None and rows >= 2 * WARM_START_ROWS:
+        thinned = np.ascontiguousarray(problem.posteriors[:: min(THINNING, rows // WARM_START_ROWS)])
         few = Problem(thinned, problem.source_priors, shrinkage=problem.shrinkage)
         start = maximise(few, tolerance=LIKELIHOOD_GAP).at.priors
     here = look(problem, problem.source_priors if start is None else start)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc, ndtr
 
-from monitor.arrays import Matrix, Vector
+from monitor.arrays import Flags, Matrix, Vector
 from monitor.tolerances import EXPECTED_IN_CELL
 
 
@@ -49,7 +49,9 @@ def chi_square(counts: Vector, class_counts: Matrix, priors: Vector) -> SharesRe
     return SharesResult(statistic, p_value, float(np.abs(gap).sum() / 2), degrees, int(n))
 
 
-def missing_rate(missing: int, events: int, class_missing: Vector, class_counts: Vector, priors: Vector) -> SharesResult:
+def missing_rate(
+    missing: int, events: int, class_missing: Vector, class_counts: Vector, priors: Vector
+) -> SharesResult:
     """Whether values are missing as often as the class mix implies: the two-proportion z-test, squared."""
     m = effective_size(class_counts, priors)
     if events == 0 or m == 0:
@@ -81,6 +83,6 @@ def effective_size(class_counts: Vector, priors: Vector) -> float:
     return float(1 / (weights**2 / class_counts[known]).sum())
 
 
-def _with_rest(shares: Vector, frequent: Vector) -> Vector:
+def _with_rest(shares: Vector, frequent: Flags) -> Vector:
     rest = shares[~frequent]
     return np.append(shares[frequent], rest.sum()) if rest.size else shares

@@ -275,4 +275,5 @@ def _refuse_sparse(X: ArrayLike) -> None:
 def _single_dense_output(tags: Any) -> Any:
     tags.input_tags.sparse = False
     tags.target_tags.multi_output = False
+    tags.classifier_tags.multi_label = False
     return tags

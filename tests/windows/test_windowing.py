@@ -39,7 +39,8 @@ def feed(windowing: Windowing, partition: str, events: list[Event], start: int, 
 
 def seen(window: Window) -> tuple[object, ...]:
     values = tuple(window.posteriors[:, 0].tolist())
-    return (window.key, values, window.counts.late, window.counts.rejected, window.counts.sampled_out)
+    counts = window.counts
+    return (window.key, values, counts.late, counts.rejected, counts.sampled_out, window.closed_because)
 
 
 def run(
@@ -96,7 +97,7 @@ def test_any_batching_interleaving_and_restart_gives_the_windows_of_the_obvious_
     published = run(plan, partitions, seed, largest, kills)
     expected = naive.windows(partitions, plan.size, plan.slide, plan.lateness)
     assert [key.start for key, *_ in published] == list(expected)
-    for (key, values, late, rejected, _), content in zip(published, expected.values(), strict=True):
+    for (key, values, late, rejected, *_), content in zip(published, expected.values(), strict=True):
         assert key.end == key.start + plan.size
         assert sorted(values) == sorted(content.values)
         assert (late, rejected) == (content.late, content.rejected)
