@@ -52,7 +52,8 @@ class DeadLetterWatch:
 def _too_many(what: str, limit: str, last: Rejected) -> DeadLetterLimitError:
     return DeadLetterLimitError(
         f"{what} were rejected (limit {limit}), the last one as {last.reason}. The last of them are not "
-        "committed and will be read again: mend the producer or the configuration (or raise [dead_letters] limits), then start again"
+        "committed and will be read again: mend the producer or the configuration (or raise the limits under "
+        "[dead_letters]), then start again"
     )
 
 

@@ -102,8 +102,10 @@ class Service:
     def _start(self) -> None:
         checkpoint = self._sink.recover()
         self._source.start(checkpoint)
-        for partition in self._source.partitions():
-            self._begin(partition, checkpoint.progress.get(partition) if checkpoint else None)
+        progress = dict(checkpoint.progress) if checkpoint else {}
+        # Also what the source has no more of: its positions must outlive the next commit.
+        for partition in progress.keys() | set(self._source.partitions()):
+            self._begin(partition, progress.get(partition))
 
     def _turn(self) -> None:
         self._follow_reassignment()
