@@ -312,6 +312,22 @@ def test_a_correction_that_could_not_be_applied_is_refused(message) -> None:
         InputMap.from_message(message)
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([1.0, 3.0, 0.2]), st.sampled_from([1, 2, 3]), st.booleans())
+def test_looking_at_a_few_values_first_changes_no_explanation(seed, scale, power, lattice) -> None:
+    random = rng(seed)
+    reference, window = random.normal(size=900), scale * random.normal(0.2, 1, size=3_000) ** power
+    if lattice:
+        reference, window = np.round(reference, 1), np.round(window, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(covariates, "GLANCES", 10)
+        hasty = covariates.explain(reference, window)
+        patch.setattr(covariates, "GLANCES", 10**9)
+        thorough = covariates.explain(reference, window)
+    assert hasty.correction.to_message() == thorough.correction.to_message()
+    assert hasty.corrected_p_value == thorough.corrected_p_value
+
+
 def test_inputs_are_left_as_they_were() -> None:
     reference, window, weights = rng(1).normal(size=300), 5 + rng(2).normal(size=200), np.ones(300)
     copies = reference.copy(), window.copy(), weights.copy()
