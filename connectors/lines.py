@@ -130,7 +130,7 @@ class StandardInput:
     """What is piped in. It cannot be read twice, except when it is a file."""
 
     def __init__(self, file: BinaryIO | None = None) -> None:
-        self._descriptor = (sys.stdin.buffer if file is None else file).fileno()
+        self._descriptor = (sys.stdin if file is None else file).fileno()
         self.ended = False
 
     def seek(self, offset: int) -> None:

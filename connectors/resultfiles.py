@@ -58,7 +58,8 @@ class ResultFiles:
 
     def recover(self) -> Checkpoint | None:
         """Open the files, cut off what was not committed, and return the committed checkpoint."""
-        self._files = {channel: self._opened(path) for channel, path in self._paths.items()}
+        for channel, path in self._paths.items():
+            self._files[channel] = self._opened(path)
         committed = self._committed()
         if committed is None:
             self._refuse_strange_files({})
@@ -111,6 +112,7 @@ class ResultFiles:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            file.close()
             raise ConnectorError(f"{path}: another process is writing to it") from error
         return file
 
