@@ -6,7 +6,7 @@ expected share of false ones among the flagged at the level: it is reported for 
 
 import numpy as np
 
-from monitor.arrays import Vector
+from monitor.arrays import Labels, Vector
 
 
 def holm(p_values: Vector) -> Vector:
@@ -23,7 +23,7 @@ def benjamini_hochberg(p_values: Vector) -> Vector:
     return _placed(np.minimum.accumulate(stepped[::-1])[::-1], order)
 
 
-def _placed(stepped: Vector, order: Vector) -> Vector:
+def _placed(stepped: Vector, order: Labels) -> Vector:
     adjusted = np.empty(stepped.size)
     adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted

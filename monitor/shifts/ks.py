@@ -111,7 +111,7 @@ def steps(weights: Vector) -> Vector:
         return np.zeros(weights.size + 1)
     rising = np.zeros(weights.size + 1, dtype=np.int64)
     np.cumsum(np.rint(weights * (FIXED_ONE / total)).astype(np.int64), out=rising[1:])
-    return rising * (1 / FIXED_ONE)
+    return np.asarray(rising * (1 / FIXED_ONE))
 
 
 def distance(merged: Merged, cumulative: Vector | None, reference_size: int) -> float:

@@ -1,0 +1,356 @@
+"""What the tests need of a reference, worked out once and kept while the reference lives.
+
+Everything here follows from the reference alone; a window only looks things up. The feature map
+turns an event into numbers whose means are compared: per column the first two Legendre polynomials of its rank in the
+reference, the posteriors themselves, shares of categories, and cosines of random projections of all numeric
+features together, which see what no single column shows.
+
+Notation. Phi(x) the map; mu_y = E[Phi | y] (rows of `means`); S_y = Cov[Phi | y] (`within`); n_y rows of class y.
+Every coordinate is divided by its pooled within-class standard deviation.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.arrays import Labels, Matrix, Vector
+from monitor.priors.estimate import HoldOut
+from monitor.profile import FeatureProfile
+from monitor.shifts import ks, novelty
+from monitor.shifts.novelty import Landscape
+from monitor.tolerances import (
+    CATEGORIES_IN_MAP,
+    CLASSES_RANKED,
+    CLIPPED_AT,
+    COLUMNS_IN_MAP,
+    CONSTANT_SPREAD,
+    COVARIANCE_PRIOR_ROWS,
+    PROJECTIONS,
+    ROWS_PER_COORDINATE,
+)
+
+
+class ShiftReference(Protocol):
+    """The parts of a reference that the tests use."""
+
+    @property
+    def source_priors(self) -> Vector: ...
+    @property
+    def class_counts(self) -> Vector: ...
+    @property
+    def features(self) -> tuple[FeatureProfile, ...]: ...
+    @property
+    def sample(self) -> HoldOut: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One sorted numeric column of the reference, a feature or a posterior, with the class of each value."""
+
+    name: str
+    values: Vector
+    labels: Labels
+    class_counts: Vector
+    """Events of each class that have a value."""
+    missing: Vector
+    """Share of each class's events without one."""
+    per_kept: Vector
+    """What one kept value of each class weighs at a prior of 1: 1 / (kept values of the class)."""
+
+    def weights(self, priors: Vector) -> Vector:
+        """The weight of each sorted value when the classes have these priors."""
+        return np.asarray((np.maximum(priors, 0.0) * (1 - self.missing) * self.per_kept)[self.labels])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """The coordinates of the map that belong to one thing."""
+
+    name: str
+    kind: str
+    """`feature`, `posterior` or `joint`."""
+    index: int
+    """The feature's or posterior's column."""
+    at: slice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Projections:
+    """Random Fourier features of the robustly standardised numeric features."""
+
+    columns: Labels
+    centre: Vector
+    scale: Vector
+    frequencies: NDArray[np.float32]
+    phases: NDArray[np.float32]
+
+    def without(self, columns: frozenset[int]) -> "Projections":
+        """The same cosines, blind to some columns."""
+        blind = np.isin(self.columns, list(columns))
+        return replace(self, frequencies=np.where(blind[:, None], np.float32(0), self.frequencies))
+
+    def standardised(self, features: Matrix) -> NDArray[np.float32]:
+        """The numeric features on a common scale, cut at +-`CLIPPED_AT`; a missing value stands in the centre."""
+        scaled = ((features[:, self.columns] - self.centre) / self.scale).astype(np.float32)
+        np.clip(scaled, -CLIPPED_AT, CLIPPED_AT, out=scaled)
+        return np.nan_to_num(scaled, copy=False, nan=0.0)
+
+    def __call__(self, standardised: NDArray[np.float32]) -> NDArray[np.float32]:
+        """cos(w'x + b), in single precision: twelve times as fast, and its rounding is far below sampling error."""
+        projected = standardised @ self.frequencies
+        projected += self.phases
+        np.cos(projected, out=projected)
+        return projected
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """What the map's coordinates do within each class."""
+
+    scale: Vector
+    """Pooled within-class standard deviations; means and covariances are in these units."""
+    means: Matrix
+    within: NDArray[np.float64]
+    """(classes, coordinates, coordinates)"""
+    source_priors: Vector
+    class_counts: Vector
+    """Rows of each class that all this comes from."""
+
+    def at(self, coordinates: Labels) -> "Moments":
+        """The same for some of the coordinates."""
+        within = self.within[:, coordinates[:, None], coordinates]
+        return Moments(
+            self.scale[coordinates], self.means[:, coordinates], within, self.source_priors, self.class_counts
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A reference, ready for windows."""
+
+    source_priors: Vector
+    class_counts: Vector
+    """Rows of each class in the sample."""
+    posteriors: tuple[Column, ...]
+    features: tuple[Column | FeatureProfile, ...]
+    """In the schema's order: numbers as columns, categories and booleans as they are kept in the reference."""
+    blocks: tuple[Block, ...]
+    projections: Projections | None
+    moments: Moments
+    landscape: Landscape | None
+    rows: Matrix
+    """The mapped sample, before scaling, and its"""
+    labels: Labels
+    standardised: NDArray[np.float32] | None
+
+
+@lru_cache(maxsize=64)
+def prepared(reference: ShiftReference) -> Prepared:
+    """Everything that windows will be held against; about a tenth of a second, once per reference."""
+    sample = reference.sample
+    classes = sample.posteriors.shape[1]
+    counts = np.bincount(sample.labels, minlength=classes).astype(np.float64)
+    features = tuple(_column(profile, classes) for profile in reference.features)
+    posteriors = tuple(_posterior(sample, y, counts) for y in range(classes))
+    projections = None if sample.features is None else _projections(sample.features, reference.features)
+    chosen = _in_map(features, sample, classes)
+    parts, blocks = [], []
+    start = 0
+    for name, kind, index, part in _coordinates(sample, features, posteriors, projections, chosen):
+        parts.append(part)
+        blocks.append(Block(name, kind, index, slice(start, start + part.shape[1])))
+        start += part.shape[1]
+    mapped = np.concatenate(parts, axis=1)
+    standardised = None
+    if projections is not None and sample.features is not None:
+        standardised = projections.standardised(sample.features)
+    return Prepared(
+        source_priors=reference.source_priors,
+        class_counts=counts,
+        posteriors=posteriors,
+        features=features,
+        blocks=tuple(blocks),
+        projections=projections,
+        moments=_moments(mapped, sample.labels, counts, reference.source_priors),
+        landscape=None if standardised is None else novelty.landscape(standardised, sample.labels, classes),
+        rows=mapped,
+        labels=sample.labels,
+        standardised=standardised,
+    )
+
+
+@lru_cache(maxsize=256)
+def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Moments]:
+    """What is left of features and cosines when some columns are not looked at, and its moments.
+
+    The coordinates come first as positions in the full map (features), then all of the cosines.
+    """
+    kept = [b for b in reference.blocks if b.kind == "feature" and b.index not in columns]
+    at = np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(b.at.start, b.at.stop) for b in kept)])
+    rows = reference.rows[:, at]
+    if reference.projections is not None and reference.standardised is not None:
+        blind = reference.projections.without(columns)(reference.standardised)
+        rows = np.concatenate([rows, blind.astype(np.float64)], axis=1)
+    return at, _moments(rows, reference.labels, reference.class_counts, reference.source_priors)
+
+
+def rank_polynomials(merged: ks.Merged, reference_size: int) -> Matrix:
+    """The first two normalised Legendre polynomials of each value's mid-rank u in the reference.
+
+    sqrt(3) (2u - 1) and sqrt(5) (6u^2 - 6u + 1): uncorrelated, mean 0 and variance 1 where u is uniform.
+    """
+    ranks = merged.right + merged.left
+    centred = ranks * (1.0 / max(reference_size, 1)) - 1.0
+    return np.stack([np.sqrt(3.0) * centred, np.sqrt(5.0) * (1.5 * centred * centred - 0.5)])
+
+
+def ranked_posteriors(classes: int) -> range:
+    """The posteriors that enter the map by rank: one says all of two classes, and many would crowd out the rest."""
+    if classes == 2:
+        return range(1, 2)
+    return range(classes) if classes <= CLASSES_RANKED else range(0)
+
+
+def category_cells(profile: FeatureProfile) -> Labels:
+    """The categories that enter the map: the most frequent ones but the last, whose share follows from the others."""
+    totals = profile.counts.sum(axis=0)
+    seen = np.flatnonzero(totals > 0)
+    frequent = seen[np.argsort(-totals[seen], kind="stable")]
+    return np.sort(frequent[: min(CATEGORIES_IN_MAP, max(seen.size - 1, 0))])
+
+
+def _coordinates(
+    sample: HoldOut,
+    features: tuple[Column | FeatureProfile, ...],
+    posteriors: tuple[Column, ...],
+    projections: Projections | None,
+    chosen: Labels,
+) -> list[tuple[str, str, int, Matrix]]:
+    """Name, kind, column and mapped rows of every block, in the order of the map."""
+    classes = len(posteriors)
+    found: list[tuple[str, str, int, Matrix]] = [
+        ("posteriors", "posterior", -1, np.asarray(sample.posteriors[:, : classes - 1]))
+    ]
+    found += [
+        (posteriors[y].name, "posterior", y, _mapped_rows(posteriors[y], sample.posteriors[:, y]))
+        for y in ranked_posteriors(classes)
+    ]
+    if sample.features is None:
+        return found
+    for j in chosen:
+        profile, values = features[j], sample.features[:, j]
+        if isinstance(profile, Column):
+            found.append((profile.name, "feature", int(j), _mapped_rows(profile, values)))
+        else:
+            cells = category_cells(profile)
+            rows = (values[:, None] == cells).astype(np.float64)
+            found.append((profile.feature.name, "feature", int(j), rows))
+    if projections is not None:
+        mapped = projections(projections.standardised(sample.features)).astype(np.float64)
+        found.append(("all features together", "joint", -1, mapped))
+    return found
+
+
+def _mapped_rows(column: Column, values: Vector) -> Matrix:
+    """Rank polynomials in the order of the rows, 0 for a missing value."""
+    order = np.argsort(values, kind="stable")
+    merged = ks.merge(column.values, values)
+    rows = np.zeros((values.size, 2))
+    rows[order[: merged.values.size]] = rank_polynomials(merged, column.values.size).T
+    return rows
+
+
+def _column(profile: FeatureProfile, classes: int) -> Column | FeatureProfile:
+    if profile.feature.kind != "number":
+        return profile
+    kept = np.bincount(profile.labels, minlength=classes)
+    return Column(
+        profile.feature.name,
+        profile.values,
+        profile.labels,
+        profile.class_counts,
+        profile.missing,
+        1.0 / np.maximum(kept, 1),
+    )
+
+
+def _posterior(sample: HoldOut, y: int, counts: Vector) -> Column:
+    order = np.argsort(sample.posteriors[:, y], kind="stable")
+    return Column(
+        f"posterior {y}",
+        sample.posteriors[order, y],
+        sample.labels[order],
+        counts,
+        np.zeros(counts.size),
+        1.0 / np.maximum(counts, 1),
+    )
+
+
+def _in_map(features: tuple[Column | FeatureProfile, ...], sample: HoldOut, classes: int) -> Labels:
+    """The features that get coordinates of their own: all, or those that tell the classes apart best."""
+    if sample.features is None:
+        return np.zeros(0, dtype=np.int64)
+    usable = [j for j, f in enumerate(features) if not isinstance(f, Column) or f.values.size]
+    if len(usable) <= COLUMNS_IN_MAP:
+        return np.array(usable, dtype=np.int64)
+    separation = [_separation(features[j], sample.features[:, j], sample.labels, classes) for j in usable]
+    best = np.argsort(-np.array(separation), kind="stable")[:COLUMNS_IN_MAP]
+    return np.sort(np.array(usable)[best])
+
+
+def _separation(feature: Column | FeatureProfile, values: Vector, labels: Labels, classes: int) -> float:
+    """Share of the variance of the rank that lies between classes."""
+    u = _mapped_rows(feature, values)[:, 0] if isinstance(feature, Column) else np.nan_to_num(values)
+    counts = np.maximum(np.bincount(labels, minlength=classes), 1)
+    means = np.bincount(labels, weights=u, minlength=classes) / counts
+    total = float(u.var())
+    return float((counts * (means - u.mean()) ** 2).sum() / (u.size * total)) if total > 0 else 0.0
+
+
+def _projections(features: Matrix, profiles: tuple[FeatureProfile, ...]) -> Projections | None:
+    """Half of the frequencies at the scale of the whole cloud, half at half of it; fixed seed: part of the map."""
+    numeric = [j for j, p in enumerate(profiles) if p.feature.kind != "category"]
+    centre, scale, columns = [], [], []
+    for j in numeric:
+        values = features[:, j]
+        values = values[np.isfinite(values)]
+        if not values.size or values.min() == values.max():
+            continue
+        low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
+        columns.append(j)
+        centre.append(median)
+        # 1.349 interquartile ranges make a standard deviation; a column that is mostly one value has none.
+        scale.append((high - low) / 1.349 if high > low else float(values.std()))
+    if not columns:
+        return None
+    count = int(np.clip(features.shape[0] // ROWS_PER_COORDINATE, 4, PROJECTIONS))
+    rng = np.random.default_rng(0)
+    width = np.sqrt(len(columns)) * np.where(np.arange(count) % 2 == 0, 1.0, 0.5)
+    return Projections(
+        columns=np.array(columns, dtype=np.int64),
+        centre=np.array(centre),
+        scale=np.array(scale),
+        frequencies=(rng.normal(size=(len(columns), count)) / width).astype(np.float32),
+        phases=rng.uniform(0, 2 * np.pi, size=count).astype(np.float32),
+    )
+
+
+def _moments(mapped: Matrix, labels: Labels, counts: Vector, source_priors: Vector) -> Moments:
+    """Class means and covariances, the small classes' drawn towards the pooled covariance."""
+    classes, coordinates = counts.size, mapped.shape[1]
+    means = np.zeros((classes, coordinates))
+    scatter = np.zeros((classes, coordinates, coordinates))
+    for y in range(classes):
+        rows = mapped[labels == y]
+        if rows.shape[0]:
+            means[y] = rows.mean(axis=0)
+            centred = rows - means[y]
+            scatter[y] = centred.T @ centred
+    pooled = scatter.sum(axis=0) / max(counts.sum() - classes, 1)
+    scale = np.sqrt(np.diag(pooled))
+    scale = np.where(scale > CONSTANT_SPREAD, scale, 1.0)
+    within = (scatter + COVARIANCE_PRIOR_ROWS * pooled) / (counts + COVARIANCE_PRIOR_ROWS)[:, None, None]
+    return Moments(scale, means / scale, within / np.outer(scale, scale), source_priors, counts)
