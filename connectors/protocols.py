@@ -6,7 +6,7 @@ publishes all that it was given together with a checkpoint, or nothing: that is 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,3 +150,36 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReport:
+    """How one partition of a topic stands."""
+
+    topic: str
+    partition: str
+    position: int
+    """The next record to read."""
+    lag: int | None = None
+    """Records not read yet, as far as is known."""
+    commit_lag: int | None = None
+    """Records that a restart would read, as far as is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a source says about itself at one instant. Totals count since the start of the process."""
+
+    partitions: tuple[PartitionReport, ...] = ()
+    rebalances: int = 0
+    lost: int = 0
+    """Partitions that were taken away because the group had given this member up."""
+    skipped: int = 0
+    """Records that were deleted before they could be read."""
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """A source that can say how far behind it is. Optional; asked on the loop, about once a second."""
+
+    def report(self) -> Report: ...

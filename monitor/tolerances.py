@@ -257,3 +257,15 @@ GLANCES = 500
 
 # A coordinate that varies less than this within classes is constant but for rounding.
 CONSTANT_SPREAD = 1e-9
+
+# Values of a stream's last window stay exported for this many window lengths, and for this many seconds at least:
+# one window may be empty or held up, three in a row are an outage; five minutes is Prometheus's own look-back.
+STALE_WINDOWS = 3
+STALE_AFTER = 300.0
+
+# Windows that a segment's own history holds, and segments that have one: with 1,000 features, 8 kB each, 16 MB a stream.
+SEGMENT_WINDOWS = 40
+SEGMENT_TRACKS = 50
+
+# How often a source is asked for its lag, in seconds: often enough for any scrape, rare enough to cost nothing.
+REPORT_SECONDS = 1.0

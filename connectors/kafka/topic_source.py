@@ -16,7 +16,7 @@ from connectors.kafka.progress import from_metadata
 from connectors.kafka.settings import SourceSettings, start_time
 from connectors.kafka.statistics import PlaceStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
-from connectors.protocols import NEVER, Checkpoint, Progress, RawBatch, Reassignment
+from connectors.protocols import NEVER, Checkpoint, PartitionReport, Progress, RawBatch, Reassignment, Report
 from monitor.errors import ConnectorError
 
 log = logging.getLogger(__name__)
@@ -153,6 +153,19 @@ class KafkaSource:
         """A snapshot, for metrics."""
         places = {place: self._place_statistics(place, at) for place, at in sorted(self._next.items())}
         return replace(self._statistics, places=places, alone=self._everything <= frozenset(self._next))
+
+    def report(self) -> Report:
+        """The same for whoever knows nothing about Kafka."""
+        now = self.statistics
+        return Report(
+            partitions=tuple(
+                PartitionReport(place.topic, str(place.partition), one.position, one.lag, one.commit_lag)
+                for place, one in now.places.items()
+            ),
+            rebalances=now.rebalances,
+            lost=now.lost,
+            skipped=now.skipped,
+        )
 
     def _place_statistics(self, place: Place, position: int) -> PlaceStatistics:
         committed = self._committed.get(place)
