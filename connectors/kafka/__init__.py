@@ -83,7 +83,7 @@ def open_sink(settings: SinkSettings) -> KafkaSink:
     if settings.group is None or settings.results is None:
         raise ConfigurationError(["group: name one, under which the source's positions are kept"])
     look = partial(_driver(settings.connection).group_reader, settings.connection, settings.group)
-    positions = OwnGroup(look, settings.group, settings.results)
+    positions = OwnGroup(look, settings.results)
     return KafkaSink(settings, _writer(_transactional_id(settings, settings.group, "single")), positions, Guard())
 
 

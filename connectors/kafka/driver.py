@@ -113,6 +113,10 @@ class Reader(Protocol):
         """Proof of belonging to the group's current generation; None while it is not settled."""
         ...
 
+    def outsider(self) -> object:
+        """What signs a commit to a group that has no members."""
+        ...
+
     def commit(self, offsets: Mapping[Place, Committed]) -> None:
         """Commit to the group outside of a transaction."""
         ...

@@ -174,6 +174,9 @@ class FastReader:
     def membership(self) -> object | None:
         return self._membership
 
+    def outsider(self) -> object:
+        return self._consumer.consumer_group_metadata()
+
     def commit(self, offsets: Mapping[Place, Committed]) -> None:
         try:
             self._consumer.commit(offsets=_offsets(offsets), asynchronous=False)
@@ -274,8 +277,6 @@ class FastWriter:
 
     def commit(self, offsets: Mapping[Place, Committed], membership: object) -> None:
         self.flush()
-        if isinstance(membership, str):
-            raise ConnectorError("the fast driver keeps positions of Kafka sources only")
         try:
             if offsets:
                 self._persist(

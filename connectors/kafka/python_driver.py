@@ -165,6 +165,9 @@ class PythonReader:
         metadata = self._consumer.group_metadata()
         return metadata if metadata.state is MemberState.STABLE else None
 
+    def outsider(self) -> object:
+        return self._settings.group
+
     def commit(self, offsets: Mapping[Place, Committed]) -> None:
         try:
             self._consumer.commit(_offsets(offsets), timeout_ms=int(self._settings.poll_interval * 1000))

@@ -59,10 +59,9 @@ class Positions(Protocol):
 class OwnGroup:
     """Positions of a source that is not Kafka: one table beside one offset."""
 
-    def __init__(self, connect: Callable[[], Reader], group: str, topic: str) -> None:
+    def __init__(self, connect: Callable[[], Reader], topic: str) -> None:
         self._connect = connect
         self._place = Place(topic, 0)
-        self.membership: object | None = group
 
     @cached_property
     def _reader(self) -> Reader:
@@ -74,6 +73,10 @@ class OwnGroup:
 
     def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, Committed]:
         return {self._place: Committed(0, table_to_metadata(checkpoint.progress))}
+
+    @property
+    def membership(self) -> object | None:
+        return self._reader.outsider()
 
     def commit(self, offsets: Mapping[Place, Committed]) -> None:
         self._reader.commit(offsets)

@@ -91,6 +91,9 @@ class TableReader:
     def membership(self) -> object | None:
         return self.generation
 
+    def outsider(self) -> object:
+        return "g"
+
     def commit(self, offsets: Mapping[Place, Committed]) -> None:
         self.group |= offsets
 
