@@ -1,0 +1,272 @@
+"""A world for the acceptance tests: streams of scored events in a topic, members that watch them, and what they said.
+
+Every partition ends with an event far ahead of all others, so that every window before it closes, whoever owns which
+partition: the results of any run can then be compared with those of an uninterrupted one, byte for byte.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from confluent_kafka import Producer
+
+from monitor.reference import Reference
+from tests.kafka.topics import Broker, Written, read
+
+START_MS = 1_763_456_400_000
+STEP_MS = 100
+JITTER_MS = 1_500
+LATENESS = "2s"
+POISON = b'{"stream":"s0","timestamp":%d,"posteriors":[0.5,"half"]}'
+
+
+@dataclass(frozen=True)
+class World:
+    """Which streams there are, on which partitions, and how much of them."""
+
+    owners: Sequence[str]
+    """The stream of each partition."""
+    events: int
+    """Of all partitions together."""
+    window: str = "250s"
+    poisoned: int = 997
+    """Every so many-th record of a partition is not an event."""
+    seed: int = 0
+
+    @property
+    def streams(self) -> list[str]:
+        return sorted(set(self.owners))
+
+    @cached_property
+    def records(self) -> Mapping[int, list[bytes]]:
+        """What each partition holds, in order."""
+        return {partition: self._partition(partition) for partition in range(len(self.owners))}
+
+    @property
+    def poison(self) -> int:
+        """How many records have to be dead-lettered, each once."""
+        return sum(record.endswith(b'"half"]}') for records in self.records.values() for record in records)
+
+    def _partition(self, partition: int) -> list[bytes]:
+        rng = np.random.default_rng((self.seed, partition))
+        count = self.events // len(self.owners) - 1
+        scores = rng.beta(2, 5, count)
+        times = START_MS + np.arange(count) * STEP_MS - rng.integers(0, JITTER_MS, count)
+        stream = self.owners[partition]
+        records = [
+            b'{"stream":"%b","timestamp":%d,"posteriors":[%.4f,%.4f]}' % (stream.encode(), at, 1 - score, score)
+            for at, score in zip(times.tolist(), np.round(scores, 4).tolist(), strict=True)
+        ]
+        for number in range(self.poisoned, count, self.poisoned):
+            records[number] = POISON % times[number]
+        end = START_MS + count * STEP_MS + 86_400_000
+        return [*records, b'{"stream":"%b","timestamp":%d,"posteriors":[0.5,0.5]}' % (stream.encode(), end)]
+
+    def save_references(self, folder: Path) -> None:
+        """Hold-out data of the same kind for every stream."""
+        rng = np.random.default_rng(self.seed)
+        scores = rng.beta(2, 5, 4_000)
+        labels = (rng.random(4_000) < scores).astype(int)
+        posteriors = np.column_stack([1 - scores, scores])
+        for stream in self.streams:
+            Reference.fit(posteriors, labels, classes=["no", "yes"], stream=stream).save(folder / f"{stream}.ref")
+
+
+class Feed:
+    """Writes the world into a topic, spread over some seconds, with the partitions a little apart."""
+
+    def __init__(self, broker: Broker, topic: str, world: World, seconds: float) -> None:
+        self._thread = threading.Thread(target=self._run, args=(broker.bootstrap, topic, world, seconds), daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+    def finish(self) -> None:
+        self._thread.join(600)
+        assert not self.running, "the feed hangs"
+
+    def _run(self, bootstrap: str, topic: str, world: World, seconds: float) -> None:
+        options = {"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0, "enable.idempotence": True}
+        producer, rng = Producer(options), random.Random(world.seed)
+        at = dict.fromkeys(world.records, 0)
+        total, begun, sent = sum(map(len, world.records.values())), time.monotonic(), 0
+        while sent < total:
+            partition = rng.choice([p for p, place in at.items() if place < len(world.records[p])])
+            chunk = world.records[partition][at[partition] : at[partition] + rng.randrange(1, 400)]
+            for record in chunk:
+                while True:
+                    try:
+                        producer.produce(topic, value=record, partition=partition)
+                    except BufferError:
+                        producer.poll(0.1)
+                    else:
+                        break
+            at[partition] += len(chunk)
+            sent += len(chunk)
+            producer.poll(0)
+            time.sleep(max(0.0, begun + seconds * sent / total - time.monotonic()))
+        assert producer.flush(120) == 0
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A group of members that watch a world: its topics, its configuration."""
+
+    broker: Broker
+    world: World
+    folder: Path
+    topic: str
+    name: str
+    source: Mapping[str, str] = field(default_factory=dict)
+    sink: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def results(self) -> str:
+        return f"{self.name}-results"
+
+    @property
+    def dead_letters(self) -> str:
+        return f"{self.name}-dead"
+
+    def create(self) -> "Setup":
+        """The output topics."""
+        self.broker.create(self.results, self.dead_letters)
+        return self
+
+    def config(self, member: str, **source: str) -> Path:
+        """The configuration of one member."""
+        given = {"group": self.name, "session_timeout": "6"} | dict(self.source) | source
+        sink = {"dead_letters": self.dead_letters, "transaction_timeout": "5"} | dict(self.sink)
+        streams = "\n".join(
+            f'[streams.{stream}]\nreference = "{stream}.ref"\n'
+            f'window = {{ size = "{self.world.window}", lateness = "{LATENESS}" }}'
+            for stream in self.world.streams
+        )
+        text = f"""
+[source]
+url = "kafka://{self.broker.bootstrap}/{self.topic}"
+{_lines(given)}
+
+[sink]
+url = "kafka://{self.broker.bootstrap}/{self.results}"
+{_lines(sink)}
+
+[pace]
+commit = "1s"
+idle = "0s"
+
+[log]
+format = "text"
+
+{streams}
+"""
+        path = self.folder / f"{self.name}-{member}.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def member(self, name: str = "one", **source: str) -> "Member":
+        return Member(self.config(name, **source))
+
+    def published(self) -> dict[bytes, list[bytes]]:
+        """By window, all that a reader of committed results sees."""
+        found: dict[bytes, list[bytes]] = {}
+        for record in read(self.broker.bootstrap, self.results):
+            found.setdefault(record.key or b"", []).append(record.value or b"")
+        return found
+
+    def dead(self) -> list[Written]:
+        return read(self.broker.bootstrap, self.dead_letters)
+
+    def wait_for(self, windows: int, seconds: float) -> None:
+        """Until so many results are out."""
+        deadline = time.monotonic() + seconds
+        while (found := sum(map(len, self.published().values()))) < windows:
+            assert time.monotonic() < deadline, f"{found} of {windows} windows after {seconds} s"
+            time.sleep(0.5)
+
+
+class Member:
+    """A process of `shiftwatch run`."""
+
+    def __init__(self, config: Path) -> None:
+        self.log = config.with_suffix(f".{time.monotonic_ns()}.log")
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "monitor", "run", str(config)],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+            )
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, seconds: float = 30.0) -> None:
+        """SIGTERM, and then it has to end well."""
+        self.process.send_signal(signal.SIGCONT)
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(seconds) == 0, self.said[-3000:]
+
+    def ended(self, seconds: float = 60.0) -> int:
+        return self.process.wait(seconds)
+
+    def check_alive(self) -> None:
+        assert self.process.poll() is None, f"a member ended by itself:\n{self.said[-3000:]}"
+
+
+def uninterrupted(setup: Setup) -> dict[bytes, list[bytes]]:
+    """What one undisturbed member says about the whole topic."""
+    member = setup.create().member()
+    deadline, before = time.monotonic() + 240, -1
+    while (count := len(setup.published())) == 0 or count != before:
+        member.check_alive()
+        assert time.monotonic() < deadline, "the uninterrupted run does not come to an end"
+        before = count
+        time.sleep(2.0)
+    member.stop()
+    return setup.published()
+
+
+def assert_exactly_once(got: Mapping[bytes, Sequence[bytes]], want: Mapping[bytes, Sequence[bytes]]) -> None:
+    """Every window once, with the very bytes of the uninterrupted run."""
+    twice = {key: len(values) for key, values in got.items() if len(values) != 1}
+    assert not twice, f"windows that were published more than once: {twice}"
+    missing, extra = sorted(want.keys() - got.keys()), sorted(got.keys() - want.keys())
+    assert not missing, f"{len(missing)} of {len(want)} windows are missing: {missing[:5]}"
+    assert not extra, f"{len(extra)} windows that the uninterrupted run does not have: {extra[:5]}"
+    different = [key for key in want if list(got[key]) != list(want[key])]
+    assert not different, f"{len(different)} windows differ: {[(want[k], got[k]) for k in different[:2]]}"
+
+
+def assert_each_poison_record_once(setup: Setup) -> None:
+    """Every record that is no event is among the dead letters, and none twice."""
+    places = Counter(
+        (dict(record.headers).get("partition"), dict(record.headers).get("offset")) for record in setup.dead()
+    )
+    assert len(places) == setup.world.poison, f"{len(places)} of {setup.world.poison} dead letters"
+    assert set(places.values()) == {1}, f"dead-lettered twice: {[place for place, n in places.items() if n > 1][:5]}"
+
+
+def _lines(table: Mapping[str, str]) -> str:
+    return "\n".join(
+        f"{key} = {value if value.replace('.', '', 1).isdigit() or value in ('true', 'false') else repr(value)}"
+        for key, value in table.items()
+    )
