@@ -269,3 +269,38 @@ SEGMENT_TRACKS = 50
 
 # How often a source is asked for its lag, in seconds: often enough for any scrape, rare enough to cost nothing.
 REPORT_SECONDS = 1.0
+
+# The nominal level of a window's verdict: at most this share of windows without a shift gets another verdict than
+# `stable`. It is shared evenly by the three families of tests that a verdict rests on (mix, fit, features).
+VERDICT_LEVEL = 0.01
+
+# A window with fewer events says nothing worth an alarm: a share of one half is then only known to +-10 points.
+MINIMUM_EVENTS = 100
+
+# Distances between distribution functions below this do not count however significant: a feature that moved by 0.075
+# standard deviations, or a category whose share changed by three points.
+DISTANCE_FLOOR = 0.03
+
+# Missing rates that change by less than a point do not count.
+MISSING_FLOOR = 0.01
+
+# Class mixes whose Cohen's w is below this do not count: 50 to 52.5 %, 2 to 2.7 %, 10 to 11.5 %. Half of what Cohen
+# (1988) calls a small effect.
+MIX_FLOOR = 0.05
+
+# What the fit test leaves over, in pooled standard deviations, below which it does not count.
+FIT_FLOOR = 0.05
+
+# Unknown mass below one event in a hundred does not count.
+UNKNOWN_FLOOR = 0.01
+
+# Features that may be left out before the rest has to fit, and how many are tried for each: more than four moved
+# features of a model are a different stream, and each trial costs a millisecond or two.
+LEFT_OUT = 4
+SUSPECTS = 6
+
+# Unknown mass above one half is no class that came in addition: the stream itself is another one.
+UNKNOWN_CEILING = 0.5
+
+# Features below this p-value are tried when the reason for a misfit is searched; nothing is decided by it.
+SUSPICION = 0.05

@@ -59,14 +59,6 @@ class Prior:
         spread = (reference.coefficients / reference.sigmas[:, None]) ** 2 + one_event
         return cls(np.maximum(reference.weights, TINY), reference.coefficients, spread, 2.0, reference.sigmas**2)
 
-    def draw(self, size: int, rng: np.random.Generator) -> State:
-        """`size` independent draws of all parameters."""
-        components, width = self.coefficients.shape
-        variance = self.scale / rng.standard_gamma(self.shape, (size, components))
-        noise = np.sqrt(variance)[..., None] * np.sqrt(self.spread)
-        coefficients = self.coefficients + noise * rng.standard_normal((size, components, width))
-        return State(rng.dirichlet(self.alpha, size), coefficients, np.sqrt(variance))
-
     def log_density(self, weights: Cube, coefficients: Cube, sigmas: Cube) -> Cube:
         """The log prior of draws (..., K), (..., K, q), (..., K), up to a constant."""
         variance = sigmas**2

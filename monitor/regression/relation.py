@@ -5,7 +5,7 @@ degrees as the alternative has parameters (Wilks). Three things keep that honest
 - few labels: an alternative takes part from four labels a parameter on; in simulations of the null its size at 5 %
   was then 4 to 7 %, against 19 to 61 % below;
 - wrong noise: `RelationNull` measures, on windows resampled from the reference's own rows, by how much the ratio of
-  each alternative exceeds chi-square (as Bartlett's factor does), and how many independent tests the alternatives amount to;
+  each alternative exceeds chi-square (as Bartlett's factor does), and how many independent tests they amount to;
 - an estimated reference: its own error inflates the ratio of n labels by 1 + n / N, N the events it was fitted to.
 The decision is the smallest p-value over the alternatives, corrected for having looked at all of them.
 """
