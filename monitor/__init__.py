@@ -1,1 +1,33 @@
 """Shiftwatch: has the class mix of a scored stream moved, how far, and what to do about it."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from monitor.assessment import Assessment, assess
+    from monitor.reference import Reference
+    from monitor.verdict import Verdict
+    from monitor.version import __version__
+    from monitor.windows import Window
+
+__all__ = ["Assessment", "Reference", "Verdict", "Window", "__version__", "assess"]
+
+_HOME = {
+    "Assessment": "monitor.assessment",
+    "Reference": "monitor.reference",
+    "Verdict": "monitor.verdict",
+    "Window": "monitor.windows",
+    "__version__": "monitor.version",
+    "assess": "monitor.assessment",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are first used: `import monitor` must not cost the numeric stack."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

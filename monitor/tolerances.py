@@ -304,3 +304,17 @@ UNKNOWN_CEILING = 0.5
 
 # Features below this p-value are tried when the reason for a misfit is searched; nothing is decided by it.
 SUSPICION = 0.05
+
+# Hold-out rows that a kernel map is summarised from: at 10 to 30 microseconds a row and map, all of a million would
+# take minutes, and beyond this the window, of at most a tenth, is what limits the estimate.
+KERNEL_ROWS = 100_000
+
+# "auto" lets itself be outdone by a simpler calibration when the difference of their log losses is within this many
+# standard errors: on twelve development problems the prevalence errors were the same, and fewer parameters.
+SIMPLER_CALIBRATION = 2.0
+
+# A chosen factor is told as "unchanged" only where its three digits would read 1.00: a small change is still a change.
+FACTOR_UNCHANGED = 0.005
+
+# Events that are binned at once: positions, values and bins together stay in a 1 MB second-level cache.
+HISTOGRAM_BLOCK = 32_768

@@ -154,14 +154,14 @@ def _ridge(covariance: Matrix) -> Matrix:
 
 def _least_squares(a: Matrix, b: Vector, covariance: Matrix) -> tuple[Vector, Matrix, Matrix, bool]:
     """p^ with sum 1, d p^ / d b, the weights W, and whether all classes could be told apart."""
-    weighted: Matrix = np.linalg.inv(covariance + _ridge(covariance))
+    weighted: Matrix = np.asarray(np.linalg.inv(covariance + _ridge(covariance)), dtype=np.float64)
     classes = a.shape[1]
     centring = np.eye(classes) - 1.0 / classes
     gram = a.T @ weighted @ a
     centred = centring @ gram @ centring
     spread: Matrix = np.linalg.pinv(centred, rcond=IDENTIFIED_CURVATURE, hermitian=True) @ a.T @ weighted
-    even = np.full(classes, 1.0 / classes)
-    free = np.asarray(even + spread @ (b - a @ even))
+    even = np.ones(classes) / classes
+    free: Vector = even + spread @ (b - a @ even)
     curvatures = np.linalg.eigvalsh(centred)
     identified = classes < 2 or bool(curvatures[1] > IDENTIFIED_CURVATURE * curvatures[-1])
     return free, spread, weighted, identified

@@ -36,6 +36,8 @@ from monitor.tolerances import (
 class ShiftReference(Protocol):
     """The parts of a reference that the tests use."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def source_priors(self) -> Vector: ...
     @property

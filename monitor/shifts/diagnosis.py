@@ -1,0 +1,133 @@
+"""From a window's columns to evidence: does one class mix explain it, if not what does, and is something unknown in it.
+
+The order of questions is the order of this file. (1) Match everything with one class mix: if what is left over is no
+more than sampling error and no feature moved beyond it, label shift explains the window. (2) Otherwise look for the
+few features without which it does. (3) Map the moved features back by the line or percentiles that explain them,
+and ask the whole window again. (4) Independently, count events that lie where no class ever was.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.arrays import Matrix, Vector
+from monitor.shifts import covariates, fit, looked, moves, search
+from monitor.shifts.covariates import Explanation
+from monitor.shifts.fit import Match, Tested
+from monitor.shifts.looked import Looked
+from monitor.shifts.moves import Move
+from monitor.shifts.novelty import Novelty, novelty
+from monitor.shifts.prepared import Column, Prepared
+from monitor.shifts.search import Rest
+from monitor.tolerances import DISTANCE_FLOOR, FIT_FLOOR, SUSPICION, UNKNOWN_CEILING, UNKNOWN_FLOOR
+from monitor.windows import Window
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagnosis:
+    """What the tests of one window say."""
+
+    whole: Match
+    """All coordinates, one class mix."""
+    label_shift_fits: bool
+    rest: Rest | None
+    """The match without the features that moved; None where it was not needed or not found."""
+    mapped: Match | None
+    """Features and their joint behaviour after the moved ones were mapped back."""
+    features: tuple[Move, ...]
+    posteriors: tuple[Move, ...]
+    explanations: Mapping[int, Explanation]
+    mix: Tested | None
+    """Whether the class mix moved; None where nothing is left that could tell."""
+    unknown: Novelty | None
+    unknown_class: bool
+    deficit: Tested | None
+    explained: bool
+    """Whether a shift of a few features, each explained, restores the rest."""
+
+    @property
+    def priors(self) -> Vector:
+        """The class mix that everything untouched by a moved feature agrees on."""
+        return self.whole.priors if self.rest is None else self.rest.match.priors
+
+
+def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
+    """All the evidence, at this level for each family of tests."""
+    seen = looked.look(window, reference)
+    known = np.flatnonzero(np.isfinite(seen.mean))
+    whole = fit.match(reference.moments.at(known), seen.mean[known], window.events)
+    tested = moves.of_features(seen, reference, whole.priors, level)
+    fits = not (whole.p_value < level and whole.effect >= FIT_FLOOR) and not any(move.moved for move in tested)
+    rest = None if fits else search.rest(seen, reference, _suspects(tested), level)
+    if rest is not None:
+        tested = moves.of_features(seen, reference, rest.match.priors, level, rest.match.covariance)
+    priors = whole.priors if rest is None else rest.match.priors
+    explanations, mapped = {}, None
+    if not fits and window.features is not None:
+        explanations = _explanations(window.features, reference, tested, priors, level)
+        mapped = _mapped(seen, window.features, reference, explanations)
+    unknown = None
+    if reference.landscape is not None and seen.standardised is not None:
+        unknown = novelty(reference.landscape, seen.standardised, priors)
+    restored = mapped is not None and mapped.p_value >= level
+    lines = restored and all(explanations[j].kind == "linear" for j in _moved(tested))
+    unknown_class = not fits and not lines and unknown is not None and is_class(unknown, level)
+    return Diagnosis(
+        whole=whole,
+        label_shift_fits=fits,
+        rest=rest,
+        mapped=mapped,
+        features=tested,
+        posteriors=moves.of_posteriors(seen, reference, priors, level),
+        explanations=explanations,
+        mix=_mix(whole if fits else None if rest is None else rest.match, reference, window.events),
+        unknown=unknown,
+        unknown_class=unknown_class,
+        deficit=fit.soft_deficit(reference, seen.mean, window.events) if seen.standardised is not None else None,
+        explained=rest is not None and (restored or len(rest.left_out) == 1),
+    )
+
+
+def is_class(unknown: Novelty, level: float) -> bool:
+    """Significant, large enough to matter, no more than a part of the window, and lying together."""
+    return unknown.p_value < level and UNKNOWN_FLOOR <= unknown.mass <= UNKNOWN_CEILING and unknown.compact
+
+
+def _suspects(tested: tuple[Move, ...]) -> list[int]:
+    """The features that differ at all, worst first."""
+    p_values = np.array([min(move.p_value, move.missing_p) for move in tested])
+    sizes = np.array([max(move.distance, abs(move.missing_rate - move.expected_missing_rate)) for move in tested])
+    return [int(j) for j in np.lexsort((-sizes, p_values)) if p_values[j] < SUSPICION]
+
+
+def _moved(tested: tuple[Move, ...]) -> list[int]:
+    return [j for j, move in enumerate(tested) if move.moved]
+
+
+def _explanations(
+    table: Matrix, reference: Prepared, tested: tuple[Move, ...], priors: Vector, level: float
+) -> dict[int, Explanation]:
+    """How each moved number moved, against the reference at this class mix."""
+    found = {}
+    for j in _moved(tested):
+        column = reference.features[j]
+        if isinstance(column, Column) and tested[j].distribution_moved:
+            found[j] = covariates.explain(
+                column.values, table[:, j], column.weights(priors), level=level, floor=DISTANCE_FLOOR
+            )
+    return found
+
+
+def _mapped(seen: Looked, table: Matrix, reference: Prepared, explanations: Mapping[int, Explanation]) -> Match | None:
+    """The match after moved features were mapped back; without posteriors, which cannot be mapped."""
+    maps = {j: one.map(table[:, j]) for j, one in explanations.items() if one.kind in {"linear", "monotone"}}
+    if not maps or len(maps) < len(explanations):
+        return None
+    back = looked.with_features(seen, table, maps, reference)
+    at = fit.coordinates(reference.blocks, "feature", "joint")
+    return fit.match(reference.moments.at(at), back.mean[at], seen.events)
+
+
+def _mix(found: Match | None, reference: Prepared, events: int) -> Tested | None:
+    return None if found is None else fit.mix_moved(found, reference, events)

@@ -1,0 +1,57 @@
+"""Which features have to be left out before one class mix explains all the others.
+
+A model reads its scores from all features, so one moved feature moves them all: posteriors take no part here. The
+joint behaviour of the remaining features does, through cosines that are blind to what is left out. The mix that
+comes out is therefore one that the moved features have not touched.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.arrays import Vector
+from monitor.shifts import fit
+from monitor.shifts.fit import Match
+from monitor.shifts.looked import Looked
+from monitor.shifts.prepared import Prepared, without
+from monitor.tolerances import LEFT_OUT, SUSPECTS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rest:
+    """The match on everything but the features left out."""
+
+    left_out: frozenset[int]
+    match: Match
+
+
+def rest(looked: Looked, reference: Prepared, suspects: list[int], level: float) -> Rest | None:
+    """The smallest set of suspects (worst first) without which the window fits; None if no small set does.
+
+    Forward selection: the suspect whose absence makes the best fit goes first. A mix that the remaining features
+    cannot identify is no answer.
+    """
+    left_out: frozenset[int] = frozenset()
+    for _ in range(min(LEFT_OUT, len(suspects))):
+        tried = [left_out | {j} for j in suspects[:SUSPECTS] if j not in left_out]
+        found = [Rest(columns, one) for columns in tried if (one := _without(looked, reference, columns)) is not None]
+        if not found:
+            return None
+        # Ties are real: many candidates may have a p-value of 0. The statistic per degree of freedom decides then.
+        best = max(found, key=lambda one: (one.match.p_value, -one.match.statistic / max(one.match.degrees, 1e-9)))
+        if best.match.p_value >= level:
+            return best
+        left_out = best.left_out
+    return None
+
+
+def _without(looked: Looked, reference: Prepared, columns: frozenset[int]) -> Match | None:
+    at, moments = without(reference, columns)
+    if moments.scale.size < moments.class_counts.size:
+        return None
+    mean: Vector = looked.mean[at] * reference.moments.scale[at]
+    if reference.projections is not None and looked.standardised is not None:
+        blind = reference.projections.without(columns)(looked.standardised)
+        mean = np.concatenate([mean, blind.mean(axis=0, dtype=np.float64)])
+    found = fit.match(moments, mean / moments.scale, looked.events)
+    return found if found.identified else None
