@@ -6,6 +6,7 @@ bad event of an array, never costs a good one; whatever the bytes, the answer is
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from types import NoneType
@@ -68,8 +69,10 @@ class _Parsed:
     """Events of any stream, and where each stands."""
 
     events: Sequence[Any]
+    kinds: Collection[Any]
+    """The generated types among them."""
     index: Labels
-    position: Labels | None
+    position: Labels | None = None
     """The place inside its record's array; None when no record is an array."""
 
 
@@ -106,7 +109,7 @@ class Decoder:
         parsed, rejected = self._parse(batch.records)
         scored: dict[str, Scored] = {}
         late_labels: dict[str, LateLabels] = {}
-        for kind, rows in _by_kind(parsed.events):
+        for kind, rows in _by_kind(parsed):
             columns, part = self._columns[kind], Part(parsed.events, parsed.index, batch.timestamps)
             some, labels, misfits = columns.of(
                 part if rows is None else part.take(rows.tolist()), now + self.limits.ahead
@@ -146,14 +149,15 @@ class Decoder:
                     items[index] = None
                     rejected.append(_rejected(index, fault, records[index]))
         elif NoneType not in kinds:
-            return _Parsed(items, np.arange(len(items)), None), rejected
+            return _Parsed(items, kinds, np.arange(len(items))), rejected
         return _flattened(items), rejected
 
     def _readable(self, records: Sequence[bytes | None]) -> Sequence[bytes | None]:
         """The records with None in place of those that are too large to look at."""
         most = self.limits.record_bytes
-        if max(map(len, filter(None, records)), default=0) <= most:
-            return records
+        with suppress(TypeError):  # one is None
+            if max(map(len, records), default=0) <= most:  # type: ignore[arg-type]
+                return records
         return [None if record is None or len(record) > most else record for record in records]
 
     def _salvage(self, record: bytes | None) -> tuple[list[Any] | None, list[tuple[Fault, bytes | None]]]:
@@ -195,17 +199,17 @@ def _flattened(items: Sequence[Any]) -> _Parsed:
     index = np.repeat(np.arange(sizes.size), sizes)
     position = np.arange(len(events)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     kept = np.array([event is not None for event in events], dtype=np.bool_)
-    return _Parsed([event for event in events if event is not None], index[kept], position[kept])
+    found = [event for event in events if event is not None]
+    return _Parsed(found, set(map(type, found)), index[kept], position[kept])
 
 
-def _by_kind(events: Sequence[Any]) -> Iterator[tuple[Any, Labels | None]]:
+def _by_kind(parsed: _Parsed) -> Iterator[tuple[Any, Labels | None]]:
     """Which rows are whose, by generated type; None instead of all rows."""
-    kinds = set(map(type, events))
-    if len(kinds) == 1:
-        yield kinds.pop(), None
+    if len(parsed.kinds) == 1:
+        yield next(iter(parsed.kinds)), None
         return
     rows: dict[Any, list[int]] = {}
-    for row, event in enumerate(events):
+    for row, event in enumerate(parsed.events):
         rows.setdefault(type(event), []).append(row)
     for kind, some in rows.items():
         yield kind, np.array(some, dtype=np.int64)

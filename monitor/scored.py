@@ -5,10 +5,10 @@ say. Each check runs on the whole column at once, and the first that an event fa
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, repeat
 from operator import attrgetter
-from types import NoneType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -92,19 +92,23 @@ class Columns:
         self._segment_fields = tuple(segment_fields)
         self._identified = identified
         self._labels = label_numbers(schema.classes)
+        self._answer = _posteriors if schema.classes else _prediction
+        self._coded = any(feature.kind == "category" for feature in schema.features)
 
     def of(self, part: Part, horizon: int) -> tuple[Scored | None, LateLabels | None, list[Misfit]]:
         """Scored events, label events and misfits; an event later than `horizon` is a misfit."""
-        answers = list(map(_posteriors if self.schema.classes else _prediction, part.events))
-        if NoneType not in set(map(type, answers)):
-            scored, misfits = self._scored(part, answers, horizon)
-            return scored, None, misfits
-        return self._mixed(part, answers, horizon)
+        answers = list(map(self._answer, part.events))
+        try:
+            numbers = self._numbers(answers, len(answers))
+        except TypeError:  # not all of them are lists, or numbers
+            return self._mixed(part, answers, horizon)
+        scored, misfits = self._scored(part, numbers, horizon)
+        return scored, None, misfits
 
     def _mixed(
         self, part: Part, answers: Sequence[Any], horizon: int
     ) -> tuple[Scored | None, LateLabels | None, list[Misfit]]:
-        """Some events carry a bare score, or only a label, or nothing."""
+        """Some events carry objects, or a bare score, or only a label, or nothing."""
         scores: Sequence[Any] = [None] * len(answers)
         if self.schema.positive is not None:
             scores = list(map(_score, part.events))
@@ -118,20 +122,26 @@ class Columns:
         if of_scored:
             first = self.schema.positive in self.schema.classes[:1]
             filled = [_binary(scores[row], first) if answers[row] is None else answers[row] for row in of_scored]
-            scored, some = self._scored(part.take(of_scored), filled, horizon)
+            numbers = self._numbers(_tuples(filled) if self.schema.classes else filled, len(filled))
+            scored, some = self._scored(part.take(of_scored), numbers, horizon)
             misfits += [(of_scored[row], reason, detail) for row, reason, detail in some]
         if of_labels:
             late, some = self._late(part.take(of_labels), horizon)
             misfits += [(of_labels[row], reason, detail) for row, reason, detail in some]
         return scored, late, misfits
 
-    def _scored(self, part: Part, answers: Sequence[Any], horizon: int) -> tuple[Scored | None, list[Misfit]]:
+    def _numbers(self, answers: Iterable[Any], count: int) -> Matrix:
+        """Posteriors as rows, or predictions as the only column; a TypeError for anything else among them."""
+        if self.schema.classes:
+            return _matrix(answers, count, len(self.schema.classes))
+        return np.fromiter(map(float, answers), np.float64, count).reshape(-1, 1)
+
+    def _scored(self, part: Part, numbers: Matrix, horizon: int) -> tuple[Scored | None, list[Misfit]]:
         classes = len(self.schema.classes)
         times = event_times(part)
         labels, targets = self._truth(part.events)
-        predictions = None if classes else np.fromiter(answers, np.float64, len(answers))
-        matrix = _rows(answers, classes) if classes else np.empty((len(answers), 0))
-        sums = matrix.sum(axis=1)
+        matrix = numbers[:, :classes]
+        sums = _row_sums(matrix)
         segments = self._segments(part.events)
         checks = [
             *_time_checks(times, horizon),
@@ -139,7 +149,7 @@ class Columns:
             *_label_checks(labels),
             *_segment_checks(segments),
         ]
-        kept, misfits = _judge(checks, len(answers))
+        kept, misfits = _judge(checks, times.size)
         if not kept.size:
             return None, misfits
         if classes:
@@ -149,14 +159,14 @@ class Columns:
             posteriors=matrix,
             features=self._features(part.events),
             labels=labels,
-            predictions=predictions,
+            predictions=None if classes else numbers[:, 0],
             targets=targets,
             timestamps=times,
             ids=self._ids(part.events),
             segments=segments,
         )
         # `take` also makes the arrays read-only; a full slice copies nothing.
-        rows = slice(None) if kept.size == len(answers) else kept
+        rows = slice(None) if kept.size == times.size else kept
         return Scored(part.index[rows], whole.take(rows)), misfits
 
     def _late(self, part: Part, horizon: int) -> tuple[LateLabels | None, list[Misfit]]:
@@ -197,13 +207,14 @@ class Columns:
         features = self.schema.features
         if not features:
             return None
-        rows = list(map(_features, events))
-        if NoneType in set(map(type, rows)):
-            absent = (None,) * len(features)
-            rows = [absent if row is None else row for row in rows]
-        if all(feature.kind != "category" for feature in features):
-            return _rows(rows, len(features))
-        columns = zip(*_tuples(rows), strict=True)
+        if not self._coded:
+            with suppress(TypeError):  # not all of them are lists of numbers
+                return _matrix(map(_features, events), len(events), len(features))
+        absent = (None,) * len(features)
+        rows = _tuples([absent if row is None else row for row in map(_features, events)])
+        if not self._coded:
+            return np.array(list(chain.from_iterable(rows)), dtype=np.float64).reshape(-1, len(features))
+        columns = zip(*rows, strict=True)
         return np.column_stack([coded(column, feature) for column, feature in zip(columns, features, strict=True)])
 
     def _ids(self, events: Sequence[Any]) -> NDArray[np.object_] | None:
@@ -239,11 +250,8 @@ def label_numbers(classes: Sequence[str]) -> dict[str | int | None, int]:
 def event_times(part: Part) -> Times:
     """The events' own times, else their records'; `NO_TIME` and `BAD_TIME` where there is none or none readable."""
     stamps = list(map(_timestamp, part.events))
-    kinds = set(map(type, stamps))
-    if kinds == {str}:
+    with suppress(TypeError):  # not all of them are text
         return from_rfc3339(stamps)
-    if kinds == {float}:
-        return from_epoch_ms(np.fromiter(stamps, np.float64, len(stamps)))
     times = np.full(len(stamps), NO_TIME, dtype=np.int64)
     if part.record_times is not None:
         recorded = part.record_times[part.index]
@@ -292,13 +300,17 @@ def _tuples(rows: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
     return (row if type(row) is tuple else astuple(row) for row in rows)
 
 
-def _rows(rows: Sequence[Any], columns: int) -> Matrix:
-    """Numbers as a matrix, null as NaN."""
-    try:
-        flat = np.fromiter(chain.from_iterable(_tuples(rows)), np.float64, len(rows) * columns)
-    except TypeError:  # a null: rare enough to be worth a second pass
-        flat = np.array(list(chain.from_iterable(_tuples(rows))), dtype=np.float64)
-    return flat.reshape(len(rows), columns)
+def _matrix(rows: Iterable[Any], count: int, columns: int) -> Matrix:
+    """Tuples of numbers as a matrix; a TypeError if anything else is among them."""
+    return np.fromiter(chain.from_iterable(rows), np.float64, count * columns).reshape(count, columns)
+
+
+def _row_sums(matrix: Matrix) -> Vector:
+    """Column after column: several times faster than along short rows, and the same sum whatever the other rows."""
+    sums = np.zeros(matrix.shape[0])
+    for column in matrix.T:
+        sums += column
+    return sums
 
 
 def _time_checks(times: Times, horizon: int) -> Iterable[_Check]:

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.arrays import Flags
+
 Times = NDArray[np.int64]
+Characters = NDArray[np.uint8]
 
 NO_TIME = -(2**62)
 """An event that carries no time, in a column of times."""
@@ -15,6 +18,7 @@ BAD_TIME = NO_TIME - 1
 _SHORTEST = len("2026-11-18T09:00:00Z")
 _LONGEST = len("2026-11-18T09:00:00.123456789012+00:00")
 _OFFSET = len("+00:00")
+_MINUTE = len("2026-11-18T09:00")  # two words of eight bytes
 _FIRST_MS = -62_167_219_200_000  # year 0, the first that RFC 3339 can write
 _LAST_MS = 253_402_300_799_999  # the end of year 9999, the last one
 
@@ -50,65 +54,66 @@ def _same_length(texts: Sequence[str], length: int) -> Times:
         return np.full(len(texts), BAD_TIME, dtype=np.int64)
     # "replace" keeps one byte per character, and a question mark fits nowhere in a time.
     rows = np.frombuffer("".join(texts).encode("ascii", "replace"), np.uint8).reshape(-1, length)
-    characters = np.ascontiguousarray(rows.T)  # one row per position: whole-row operations, several times faster
-    zulu = (characters[-1] | 32) == ord("z")
+    zulu = (rows[:, -1] | 32) == ord("z")
     if zulu.all():
-        return _local(characters[:-1])
+        return _local(rows[:, :-1])
     times = np.full(len(texts), BAD_TIME, dtype=np.int64)
-    times[zulu] = _local(characters[:-1, zulu])
+    if zulu.any():
+        times[zulu] = _local(rows[zulu, :-1])
     if length >= _SHORTEST + _OFFSET - 1:
-        times[~zulu] = _with_offset(characters[:, ~zulu])
+        times[~zulu] = _with_offset(rows[~zulu])
     return times
 
 
-def _with_offset(characters: NDArray[np.uint8]) -> Times:
+def _with_offset(rows: Characters) -> Times:
     """Times that end in +hh:mm or -hh:mm."""
-    sign, colon = characters[-6], characters[-3]
-    hours, minutes = _number(characters[-5:-3]), _number(characters[-2:])
-    fits = ((sign == ord("+")) | (sign == ord("-"))) & (colon == ord(":"))
-    fits &= (hours >= 0) & (hours <= 23) & (minutes >= 0) & (minutes <= 59)
-    times = _local(characters[:-_OFFSET])
+    sign = rows[:, -_OFFSET]
+    shaped, (hours, minutes) = _read(rows[:, 1 - _OFFSET :], b"00:00", (0, 2), (3, 5))
+    fits = shaped & ((sign == ord("+")) | (sign == ord("-"))) & (hours <= 23) & (minutes <= 59)
+    times = _local(rows[:, :-_OFFSET])
     east = np.where(sign == ord("-"), -1, 1) * (hours * 60 + minutes) * 60_000_000
     return np.where(fits & (times != BAD_TIME), times - east, BAD_TIME)
 
 
-def _number(digits: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Two digits as a number, -1 where they are not digits."""
-    values = digits.astype(np.int64) - ord("0")
-    known = ((values >= 0) & (values <= 9)).all(axis=0)
-    return np.where(known, values[0] * 10 + values[1], -1)
-
-
-def _local(characters: NDArray[np.uint8]) -> Times:
+def _local(rows: Characters) -> Times:
     """Times without their offset: YYYY-MM-DDThh:mm:ss, optionally with a fraction of any length."""
-    length = characters.shape[0]
-    if length == _SHORTEST:  # a dot without a digit after it
-        return np.full(characters.shape[1], BAD_TIME, dtype=np.int64)
-    lowest, span, weights = _layout(length)
-    values = characters - lowest  # wraps below `lowest`, so that one comparison finds what does not fit
-    shaped = values <= span
-    shaped[10] = ((characters[10] | 32) == ord("t")) | (characters[10] == ord(" "))
-    # Whole numbers far below 2**53: the matrix product is exact.
-    year, month, day, hour, minute, second, micros = (weights @ values.astype(np.float64)).astype(np.int64)
-    fits = shaped.all(axis=0) & (month >= 1) & (month <= 12) & (day >= 1)
-    fits &= (hour <= 23) & (minute <= 59) & (second <= 60)
+    digits = rows.shape[1] - _SHORTEST  # of the fraction, after its dot
+    if digits == 0:
+        return np.full(rows.shape[0], BAD_TIME, dtype=np.int64)
+    template = b":00" if digits < 0 else b":00." + b"0" * digits
+    shaped, (seconds, fraction) = _read(rows[:, _MINUTE:], template, (1, 3), (4, 4 + min(6, max(0, digits))))
+    micros = seconds * 1_000_000 + fraction * 10 ** (6 - min(6, max(0, digits)))
+    minutes = _minutes(rows[:, :_MINUTE])
+    return np.where(shaped & (seconds <= 60) & (minutes != BAD_TIME), minutes + micros, BAD_TIME)
+
+
+def _minutes(rows: Characters) -> Times:
+    """YYYY-MM-DDThh:mm in microseconds. Neighbours mostly share the minute: each run of equals is read once."""
+    words = rows.view(np.uint64)
+    starts = np.concatenate([[0], np.flatnonzero((words[1:] != words[:-1]).any(axis=1)) + 1])
+    runs = np.array(rows[starts])
+    runs[:, 10][((runs[:, 10] | 32) == ord("t")) | (runs[:, 10] == ord(" "))] = ord("T")
+    shaped, parts = _read(runs, b"0000-00-00T00:00", (0, 4), (5, 7), (8, 10), (11, 13), (14, 16))
+    year, month, day, hour, minute = parts
+    fits = shaped & (month >= 1) & (month <= 12) & (day >= 1) & (hour <= 23) & (minute <= 59)
     months = np.where(fits, year * 12 + month - 1 - 1970 * 12, 0)
     first = _month_start(months)
     fits &= day <= _month_start(months + 1) - first
-    seconds = (first + day - 1) * 86_400 + hour * 3600 + minute * 60 + second
-    return np.where(fits, seconds * 1_000_000 + micros, BAD_TIME)
+    times = np.where(fits, (((first + day - 1) * 24 + hour) * 60 + minute) * 60_000_000, BAD_TIME)
+    return np.repeat(times, np.diff(starts, append=rows.shape[0]))
 
 
-def _layout(length: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.float64]]:
-    """Per position the lowest character and how many may follow it, and the weight of its digit in each part."""
-    template = np.frombuffer(b"0000-00-00T00:00:00.".ljust(length, b"0")[:length], np.uint8)[:, None]
-    span = np.where(template == ord("0"), 9, 0).astype(np.uint8)
-    weights = np.zeros((7, length))  # year, month, day, hour, minute, second, microsecond
-    for part, (start, stop) in enumerate(((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19))):
-        weights[part, start:stop] = 10.0 ** np.arange(stop - start - 1, -1, -1)
-    fraction = min(6, max(0, length - 20))
-    weights[6, 20 : 20 + fraction] = 10.0 ** np.arange(5, 5 - fraction, -1)
-    return template, span, weights
+def _read(rows: Characters, template: bytes, *parts: tuple[int, int]) -> tuple[Flags, NDArray[np.int64]]:
+    """Whether each row has digits exactly where the template has zeros, and the numbers that some of them make."""
+    expected = np.frombuffer(template, np.uint8)[:, None]
+    span = np.where(expected == ord("0"), 9, 0).astype(np.uint8)
+    values = np.ascontiguousarray(rows.T) - expected  # wraps below, so that one comparison finds what does not fit
+    weights = np.zeros((len(parts), len(template)))
+    for row, (start, stop) in enumerate(parts):
+        weights[row, start:stop] = 10.0 ** np.arange(stop - start - 1, -1, -1)
+    # Whole numbers far below 2**53: the matrix product is exact.
+    shaped: Flags = np.all(values <= span, axis=0)
+    return shaped, (weights @ values.astype(np.float64)).astype(np.int64)
 
 
 def _month_start(months: NDArray[np.int64]) -> NDArray[np.int64]:
