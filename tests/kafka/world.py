@@ -4,6 +4,7 @@ Every partition ends with an event far ahead of all others, so that every window
 partition: the results of any run can then be compared with those of an uninterrupted one, byte for byte.
 """
 
+import json
 import os
 import random
 import signal
@@ -27,7 +28,7 @@ START_MS = 1_763_456_400_000
 STEP_MS = 100
 JITTER_MS = 1_500
 LATENESS = "2s"
-POISON = b'{"stream":"s0","timestamp":%d,"posteriors":[0.5,"half"]}'
+POISON = b'{"stream":"%b","timestamp":%d,"posteriors":[0.5,"half"]}'
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,19 @@ class World:
         """How many records have to be dead-lettered, each once."""
         return sum(record.endswith(b'"half"]}') for records in self.records.values() for record in records)
 
+    @cached_property
+    def windows(self) -> Mapping[str, int]:
+        """How many events each window has to hold, by window id: counted here, apart from the product."""
+        size = int(self.window.removesuffix("s")) * 1_000_000
+        found: Counter[str] = Counter()
+        for partition, records in self.records.items():
+            stream = self.owners[partition]
+            for record in records[:-1]:
+                if not record.endswith(b'"half"]}'):
+                    start = int(record.split(b'"timestamp":', 1)[1].split(b",", 1)[0]) * 1000 // size * size
+                    found[f"{stream}//{start}/{start + size}"] += 1
+        return found
+
     def _partition(self, partition: int) -> list[bytes]:
         rng = np.random.default_rng((self.seed, partition))
         count = self.events // len(self.owners) - 1
@@ -68,7 +82,7 @@ class World:
             for at, score in zip(times.tolist(), np.round(scores, 4).tolist(), strict=True)
         ]
         for number in range(self.poisoned, count, self.poisoned):
-            records[number] = POISON % times[number]
+            records[number] = POISON % (stream.encode(), times[number])
         end = START_MS + count * STEP_MS + 86_400_000
         return [*records, b'{"stream":"%b","timestamp":%d,"posteriors":[0.5,0.5]}' % (stream.encode(), end)]
 
@@ -189,10 +203,12 @@ format = "text"
     def dead(self) -> list[Written]:
         return read(self.broker.bootstrap, self.dead_letters)
 
-    def wait_for(self, windows: int, seconds: float) -> None:
-        """Until so many results are out."""
+    def wait_for(self, windows: int, seconds: float, members: Sequence["Member"] = ()) -> None:
+        """Until so many results are out; the members have to live until then."""
         deadline = time.monotonic() + seconds
         while (found := sum(map(len, self.published().values()))) < windows:
+            for member in members:
+                member.check_alive()
             assert time.monotonic() < deadline, f"{found} of {windows} windows after {seconds} s"
             time.sleep(0.5)
 
@@ -235,14 +251,12 @@ class Member:
 def uninterrupted(setup: Setup) -> dict[bytes, list[bytes]]:
     """What one undisturbed member says about the whole topic."""
     member = setup.create().member()
-    deadline, before = time.monotonic() + 240, -1
-    while (count := len(setup.published())) == 0 or count != before:
-        member.check_alive()
-        assert time.monotonic() < deadline, "the uninterrupted run does not come to an end"
-        before = count
-        time.sleep(2.0)
+    setup.wait_for(len(setup.world.windows), 240, [member])
     member.stop()
-    return setup.published()
+    published = setup.published()
+    used = {key.decode(): json.loads(values[0])["events"]["used"] for key, values in published.items()}
+    assert used == setup.world.windows, "the uninterrupted run itself does not hold every event"
+    return published
 
 
 def assert_exactly_once(got: Mapping[bytes, Sequence[bytes]], want: Mapping[bytes, Sequence[bytes]]) -> None:
@@ -253,7 +267,15 @@ def assert_exactly_once(got: Mapping[bytes, Sequence[bytes]], want: Mapping[byte
     assert not missing, f"{len(missing)} of {len(want)} windows are missing: {missing[:5]}"
     assert not extra, f"{len(extra)} windows that the uninterrupted run does not have: {extra[:5]}"
     different = [key for key in want if list(got[key]) != list(want[key])]
-    assert not different, f"{len(different)} windows differ: {[(want[k], got[k]) for k in different[:2]]}"
+    assert not different, (
+        f"{len(different)} windows differ: {[_difference(want[k][0], got[k][0]) for k in different[:3]]}"
+    )
+
+
+def _difference(want: bytes, got: bytes) -> str:
+    """The first place where two results part."""
+    at = next((i for i, (a, b) in enumerate(zip(want, got, strict=False)) if a != b), min(len(want), len(got)))
+    return f"{want[: at + 20][-80:]!r} became {got[: at + 20][-80:]!r}"
 
 
 def assert_each_poison_record_once(setup: Setup) -> None:
