@@ -318,3 +318,37 @@ FACTOR_UNCHANGED = 0.005
 
 # Events that are binned at once: positions, values and bins together stay in a 1 MB second-level cache.
 HISTOGRAM_BLOCK = 32_768
+
+# Hold-out rows, evenly over the classes, on which retargeted counting looks up what corrected posteriors are on average:
+# their error is then that of a window of twice the size; looking them up costs some milliseconds a window.
+RETARGETING_ROWS = 20_000
+
+# What a class keeps when posteriors are retargeted to a prior without it.
+RETARGETING_SHARE = 0.1
+
+# Simulated shifts: events per window, and hold-out rows at most. At 500 events and thousands of rows both kinds of
+# noise matter, as they do in production.
+SIMULATED_EVENTS = 500
+SIMULATED_ROWS = 5_000
+
+# Concentration of realistic shifts around the source priors: a class of 10 % moves by 4 points (one sd).
+NEAR_SOURCE = 50.0
+
+# Ridge of the combination's weights, as a share of the members' mean squared error: some sixty windows cannot tell
+# apart estimators whose errors differ by less.
+COMBINATION_RIDGE = 0.1
+
+# The longest that a request for the next recalibration may wait, in seconds (proxies give up after 60), and how often
+# it looks: a service hears of a new window within a quarter of a second.
+LONGEST_WAIT = 50
+WAITING_LOOKS = 0.25
+
+# A client has this long for a whole request (seconds), and this many times as long to take an answer.
+REQUEST_SECONDS = 10.0
+BUSY_CHECKS = 7
+
+# The longest request line and headers together, as in nginx and Apache.
+HEADER_BYTES = 16_384
+
+# Without a turn of the loop for this long the service is not ready, in seconds; the largest windows take a few.
+PROGRESS_SECONDS = 60.0
