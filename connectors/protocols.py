@@ -156,8 +156,9 @@ class Sink(Protocol):
 class PartitionReport:
     """How one partition of a topic stands."""
 
-    topic: str
     partition: str
+    """The name that `Source.partitions` has for it."""
+    topic: str
     position: int
     """The next record to read."""
     lag: int | None = None

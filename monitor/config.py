@@ -102,6 +102,39 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """HTTP: status page, metrics, API. Only with a table [server], be it empty."""
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    token: str = field(default="", repr=False)
+    """What clients have to show; best from outside, as "${file:/run/secrets/token}"."""
+    certificate: Path | None = None
+    key: Path | None = None
+    """TLS, in PEM."""
+    max_connections: int = 200
+    """Each scoring service that waits for a recalibration holds one."""
+    windows: int = 1_000
+    """How many windows of each stream are remembered."""
+    max_features: int = 1_000
+    """Features of a stream that become series in Prometheus; those that moved most."""
+    max_segment_features: int = 20
+    """The same for each segment."""
+    max_classes: int = 100
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if not 0 <= self.port < 65_536:
+            yield f"want `port` from 0 to 65535, got {self.port}"
+        if (self.certificate is None) != (self.key is None):
+            yield "want `certificate` and `key` together"
+        if min(self.max_connections, self.windows, self.max_classes) < 1:
+            yield "want `max_connections`, `windows` and `max_classes` of at least 1"
+        if min(self.max_features, self.max_segment_features) < 0:
+            yield "want `max_features` and `max_segment_features` of at least 0"
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything that a run needs to know."""
 
@@ -111,6 +144,7 @@ class Config:
     pace: PaceSettings = field(default_factory=PaceSettings)
     dead_letters: DeadLetterLimits = field(default_factory=DeadLetterLimits)
     log: LogSettings = field(default_factory=LogSettings)
+    server: ServerSettings | None = None
 
     def problems(self) -> Iterator[str]:
         """What the types cannot say."""

@@ -42,7 +42,7 @@ def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
         raise ConfigurationError([f"{out} is there already: choose another --out, or say --force"])
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
         results = Path(folder).resolve() / out.name
-        finished = watch(replace(config, sink={"url": f"jsonl:{results}"}), path.parent)
+        finished = watch(replace(config, sink={"url": f"jsonl:{results}"}, server=None), path.parent)
         if not finished:
             raise ShiftwatchError(f"the replay was interrupted: {out} was not written")
         results.replace(out)
@@ -52,8 +52,8 @@ def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
 def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> bool:
     """Run the service that a configuration describes; says whether it came to the end of its source."""
     source, sink, watched = opened(config, base)
-    with stop_on_signals() as stopping, shown(config) as showing:
-        service(config, watched, source, sink, [*showing, *observers]).run(stopping)
+    with stop_on_signals() as stopping, shown(config) as showing, served(config, base, watched, source) as serving:
+        service(config, watched, source, sink, [*showing, *serving, *observers]).run(stopping)
         return not stopping()
 
 
@@ -120,6 +120,26 @@ def shown(config: Config) -> Iterator[list[Observer]]:
     else:
         with logging_to_stderr(config.log.format, config.log.level):
             yield [log]
+
+
+@contextmanager
+def served(config: Config, base: Path, watched: Mapping[str, Watched], source: Source) -> Iterator[list[Observer]]:
+    """Status page, metrics and API meanwhile, where the configuration has a [server]."""
+    settings = config.server
+    if settings is None:
+        yield []
+        return
+    from monitor.history import Caps, History, facts  # noqa: PLC0415 - not every run serves
+    from monitor.server import serving  # noqa: PLC0415
+
+    history = History(
+        {name: facts(name, one) for name, one in watched.items()},
+        windows=settings.windows,
+        caps=Caps(settings.max_features, settings.max_segment_features, settings.max_classes),
+        source=source,
+    )
+    with serving(settings, history, base):
+        yield [history]
 
 
 def _url_and_options(table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -263,7 +263,7 @@ CONSTANT_SPREAD = 1e-9
 STALE_WINDOWS = 3
 STALE_AFTER = 300.0
 
-# Windows that a segment's own history holds, and segments that have one: with 1,000 features, 8 kB each, 16 MB a stream.
+# Windows that a segment's own history holds, and segments that have one: 16 MB a stream with 1,000 features.
 SEGMENT_WINDOWS = 40
 SEGMENT_TRACKS = 50
 

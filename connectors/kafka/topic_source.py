@@ -159,7 +159,7 @@ class KafkaSource:
         now = self.statistics
         return Report(
             partitions=tuple(
-                PartitionReport(place.topic, str(place.partition), one.position, one.lag, one.commit_lag)
+                PartitionReport(place.name, place.topic, one.position, one.lag, one.commit_lag)
                 for place, one in now.places.items()
             ),
             rebalances=now.rebalances,

@@ -1,0 +1,139 @@
+"""Every metric that is exported: its name, its unit, what it means, and by what it is told apart.
+
+Dashboards, alert rules and the table in deploy/METRICS.md are checked against this page. A name that ends in a unit
+is in that unit; counters get `_total` on the wire.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["gauge", "counter", "histogram", "info"]
+
+WINDOW = ("stream", "segment")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One metric."""
+
+    name: str
+    """Without the prefix `shiftwatch_` and without `_total`."""
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """As queries name it; a histogram's series add `_bucket`, `_sum` and `_count`."""
+        return f"shiftwatch_{self.name}" + {"counter": "_total", "info": "_info"}.get(self.kind, "")
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The names of its series."""
+        name = self.full_name
+        return (f"{name}_bucket", f"{name}_sum", f"{name}_count") if self.kind == "histogram" else (name,)
+
+
+TESTS = {
+    "prior-shift": "Likelihood-ratio test of the class mix",
+    "label-shift-fit": "Test of what the best class mix leaves unexplained",
+    "class-mix": "Test of the class mix that unmoved inputs show",
+    "features": "The feature that moved most",
+    "mapped-fit": "Test of what is left after moved inputs are mapped back",
+    "unknown-mass": "Test for events where no class was",
+    "soft-deficit": "Test for mass that soft matching misses",
+    "disagreement": "Disagreement of the unbiased estimators",
+}
+"""The tests of a whole window, by their names in an assessment; their metrics begin with them."""
+
+
+def test_metric(test: str, part: str) -> str:
+    """The name of the metric of one part of a test."""
+    return f"{test.replace('-', '_')}_{part}"
+
+
+def _tests() -> list[Spec]:
+    parts = {
+        "statistic": "statistic",
+        "p_value": "p-value",
+        "effect": "effect size",
+        "floor": "smallest effect size that counts",
+        "level": "p-value below which chance is ruled out",
+        "significant": "1 if beyond chance and beyond the floor",
+    }
+    return [
+        Spec(test_metric(test, part), "gauge", f"{what}: {meaning}.", WINDOW)
+        for test, what in TESTS.items()
+        for part, meaning in parts.items()
+    ]
+
+
+CATALOGUE: tuple[Spec, ...] = (
+    # The last window of a stream, or of one of its segments.
+    Spec("verdict", "gauge", "1 for the verdict of the last window, 0 for the others.", (*WINDOW, "verdict")),
+    Spec("prevalence_ratio", "gauge", "Estimated share of a class in the last window.", (*WINDOW, "class")),
+    Spec("prevalence_lower_ratio", "gauge", "Lower end of the interval of that share.", (*WINDOW, "class")),
+    Spec("prevalence_upper_ratio", "gauge", "Upper end of the interval of that share.", (*WINDOW, "class")),
+    Spec("realised_ratio", "gauge", "Share of a class among the labelled events, if any.", (*WINDOW, "class")),
+    Spec("multiplier_ratio", "gauge", "What the recalibration multiplies posteriors by.", (*WINDOW, "class")),
+    Spec("recalibration_applied", "gauge", "1 if the recalibration is to be applied.", WINDOW),
+    Spec("estimator_ratio", "gauge", "Share of a class by every estimator.", ("stream", "estimator", "class")),
+    Spec("estimator_converged", "gauge", "1 if the estimator converged.", ("stream", "estimator")),
+    Spec("estimate_converged", "gauge", "1 if the reported estimate converged.", WINDOW),
+    Spec("estimate_gap", "gauge", "Certified bound on what the reported estimate's objective falls short by.", WINDOW),
+    Spec("window_events", "gauge", "Events that the last window was judged by.", WINDOW),
+    Spec("window_labelled_events", "gauge", "Those among them that were labelled.", WINDOW),
+    Spec("features_tested", "gauge", "Features tested in the last window.", WINDOW),
+    Spec("features_moved", "gauge", "Features that moved beyond what the class mix explains.", WINDOW),
+    Spec("feature_effect", "gauge", "How far a feature moved beyond what the mix explains.", (*WINDOW, "feature")),
+    Spec("feature_p_value", "gauge", "P-value of its shift, corrected across features.", (*WINDOW, "feature")),
+    *_tests(),
+    # Since when and until when.
+    Spec("last_window_end_timestamp_seconds", "gauge", "Event time at which the last window ended.", ("stream",)),
+    Spec("last_window_assessed_timestamp_seconds", "gauge", "When the last window was assessed.", ("stream",)),
+    Spec("watching_since_timestamp_seconds", "gauge", "When this process began to watch the stream.", ("stream",)),
+    Spec("window_length_seconds", "gauge", "Length of the stream's windows, or of its last count window.", ("stream",)),
+    # Totals since the start of the process.
+    Spec("windows", "counter", "Windows of whole streams, by verdict.", ("stream", "verdict")),
+    Spec("events", "counter", "Scored events taken in.", ("stream",)),
+    Spec("rejected", "counter", "Records and events rejected; no stream where it is not known.", ("stream", "reason")),
+    Spec("late_events", "counter", "Events that came after their window had closed.", ("stream", "reason")),
+    Spec("series_dropped", "counter", "Series left out by the cap on features and classes.", ("stream",)),
+    Spec("assessment_duration_seconds", "histogram", "Time to assess a window.", ("stream",)),
+    Spec("estimate_iterations", "histogram", "Iterations of the reported estimate.", ("stream",)),
+    # The loop and its source.
+    Spec("records", "counter", "Records read.", ("partition",)),
+    Spec("watermark_delay_seconds", "gauge", "Now minus the newest event time.", ("partition",)),
+    Spec("position_offset", "gauge", "The next record to read.", ("topic", "partition")),
+    Spec("lag_records", "gauge", "Records not read yet.", ("topic", "partition")),
+    Spec("commit_lag_records", "gauge", "Records that a restart would read.", ("topic", "partition")),
+    Spec("partitions_assigned", "gauge", "Partitions that are read."),
+    Spec("partitions_idle", "gauge", "Partitions that windows no longer wait for."),
+    Spec("partitions_held", "gauge", "Partitions that wait for slower ones."),
+    Spec("waiting_events", "gauge", "Events in open windows."),
+    Spec("reassignments", "counter", "How often partitions came or went."),
+    Spec("commits_refused", "counter", "Commits that the group refused; their work is done again."),
+    Spec("commit_duration_seconds", "histogram", "Time to publish and commit."),
+    Spec("rebalances", "counter", "Rebalances of the source's group."),
+    Spec("partitions_lost", "counter", "Partitions taken away because the group gave this process up."),
+    Spec("records_skipped", "counter", "Records deleted before they could be read."),
+    Spec("last_turn_timestamp_seconds", "gauge", "When the loop last turned."),
+    Spec("last_commit_timestamp_seconds", "gauge", "When it last committed."),
+    Spec("start_timestamp_seconds", "gauge", "When this process started."),
+    # What runs here.
+    Spec("build", "info", "The software.", ("version",)),
+    Spec("reference", "info", "The reference of a stream.", ("stream", "version", "estimator")),
+    Spec("reference_events", "gauge", "Labelled events that the reference was made from.", ("stream",)),
+    Spec("source_prior_ratio", "gauge", "Share of a class in the reference.", ("stream", "class")),
+)
+
+BY_NAME = {spec.name: spec for spec in CATALOGUE}
+
+
+def table() -> str:
+    """The catalogue as a Markdown table."""
+    lines = ["| metric | kind | labels | meaning |", "| --- | --- | --- | --- |"]
+    for spec in CATALOGUE:
+        labels = ", ".join(spec.labels) or "-"
+        lines.append(f"| `{spec.full_name}` | {spec.kind} | {labels} | {spec.help} |")
+    return "\n".join(lines) + "\n"

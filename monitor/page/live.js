@@ -1,0 +1,108 @@
+"use strict";
+// Two things: the values under the pointer, and asking for the page again. The page is complete without either.
+
+const SECONDS = 5;
+const tip = document.getElementById("tip");
+const live = document.getElementById("live");
+let shown = null; // the plot and bin whose values are shown
+
+const percent = (share) => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 2 : 1)} %`;
+
+function valuesOf(plot) {
+  const stream = plot.closest("[data-stream]");
+  const script = stream && stream.querySelector("script.values");
+  if (!script) return null;
+  script.parsed ??= JSON.parse(script.textContent);
+  return script.parsed;
+}
+
+function words(plot, values, bin, row) {
+  const lines = [values.time[bin], values.verdict[bin]];
+  const shows = plot.dataset.shows;
+  if (shows.startsWith("class:")) {
+    const number = shows.slice(6);
+    const [share, low, high] = values.class[number][bin];
+    const interval = high - low < 1 ? ` (${percent(low)} to ${percent(high)})` : "";
+    lines.push(`${values.names[number]}: ${percent(share)}${interval}`);
+  } else if (shows === "events") {
+    lines.push(`${values.events[bin].toLocaleString("en")} events, ${values.lost[bin].toLocaleString("en")} late or rejected`);
+  } else if (shows === "features" && values.features[row] !== undefined) {
+    lines.push(`${values.features[row]}: moved by ${values.effects[row][bin]}`);
+  }
+  return lines.join("\n");
+}
+
+function show(plot, bin, row, x, y) {
+  const values = valuesOf(plot);
+  if (!values) return;
+  bin = Math.min(Math.max(bin, 0), values.time.length - 1);
+  shown = { plot, bin, row, x, y };
+  tip.textContent = words(plot, values, bin, row);
+  tip.hidden = false;
+  const box = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(8, Math.min(x + 14, innerWidth - box.width - 8))}px`;
+  tip.style.top = `${y + 18 + box.height > innerHeight ? y - box.height - 12 : y + 18}px`;
+}
+
+function hide() {
+  tip.hidden = true;
+  shown = null;
+}
+
+function pointed(event) {
+  const plot = event.target.closest && event.target.closest("svg.plot");
+  const values = plot && valuesOf(plot);
+  if (!values) return hide();
+  const box = plot.getBoundingClientRect();
+  const bin = Math.floor(((event.clientX - box.left) / box.width) * values.time.length);
+  const row = Math.floor(((event.clientY - box.top) / box.height) * values.features.length);
+  show(plot, bin, row, event.clientX, event.clientY);
+}
+
+function keyed(event) {
+  const plot = event.target.closest && event.target.closest("svg.plot");
+  const values = plot && valuesOf(plot);
+  if (event.key === "Escape") return hide();
+  if (!values || !["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"].includes(event.key)) return;
+  event.preventDefault();
+  const last = values.time.length - 1;
+  const from = shown && shown.plot === plot ? shown : { bin: last + 1, row: 0 };
+  const bin = Math.min(Math.max(from.bin + (event.key === "ArrowRight") - (event.key === "ArrowLeft"), 0), last);
+  const rows = Math.max(values.features.length - 1, 0);
+  const row = Math.min(Math.max(from.row + (event.key === "ArrowDown") - (event.key === "ArrowUp"), 0), rows);
+  const box = plot.getBoundingClientRect();
+  show(plot, bin, row, box.left + ((bin + 0.5) / values.time.length) * box.width, box.top + 20);
+}
+
+async function refresh() {
+  if (document.hidden) return;
+  try {
+    const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(SECONDS * 2000) });
+    if (!answer.ok) throw new Error(answer.statusText);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const open = [...document.querySelectorAll("details[open]")].map((one) => one.id);
+    const under = shown && { ...shown, plot: [...document.querySelectorAll(".plot")].indexOf(shown.plot) };
+    const focused = [...document.querySelectorAll("#main .plot, #main a, #main summary")].indexOf(document.activeElement);
+    document.getElementById("main").replaceWith(page.getElementById("main"));
+    open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
+    if (focused >= 0) document.querySelectorAll("#main .plot, #main a, #main summary")[focused]?.focus({ preventScroll: true });
+    const plot = under && document.querySelectorAll(".plot")[under.plot];
+    if (plot) show(plot, under.bin, under.row, under.x, under.y);
+    else hide();
+    live.textContent = page.getElementById("live").textContent;
+    document.title = page.title;
+    live.className = "live on";
+  } catch (error) {
+    live.className = "live off";
+    if (!live.textContent.startsWith("not reached")) live.textContent = `not reached; ${live.textContent}`;
+  }
+}
+
+document.addEventListener("pointermove", pointed);
+document.addEventListener("pointerdown", pointed);
+document.addEventListener("keydown", keyed);
+document.addEventListener("focusout", hide);
+document.addEventListener("scroll", hide, { passive: true });
+document.addEventListener("pointerleave", hide);
+live.className = "live on";
+setInterval(refresh, SECONDS * 1000);
