@@ -50,7 +50,7 @@ class Period:
     @property
     def verdict(self) -> str:
         """What a perfect monitor would say."""
-        moved_inputs = bool(self.linear or self.monotone)
+        moved_inputs = bool(self.linear or self.monotone or self.missing)
         if self.unknown:
             return "unknown-class"
         if self.priors:

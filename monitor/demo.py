@@ -111,29 +111,19 @@ def _prepare(folder: Path, options: SyntheticOptions, console: Console) -> None:
 def _summarise(judged: Sequence[Judged], world: World, folder: Path) -> None:
     console = Console()
     table = Table(title="What was injected, and what was said", title_justify="left")
-    for heading in (
-        "injected",
-        "a perfect monitor says",
-        "Shiftwatch said",
-        "",
-        f"{world.classes[-1]}: truth",
-        "estimate",
-    ):
-        table.add_column(heading)
+    for heading in ("injected", "said", f"{world.classes[-1]}: truth", "estimate"):
+        table.add_column(heading, no_wrap=True)
     for one in judged:
         period, assessment = one.injected.period, one.assessment
-        truth = (period.priors or world.priors)[-1]
         prevalence = assessment.prevalence
         table.add_row(
             period.name,
-            period.verdict,
-            str(assessment.verdict),
-            "[green]right[/]" if one.right else "[red]wrong[/]",
-            f"{truth:.1%}",
-            f"{prevalence.priors[-1]:.1%} ({prevalence.lower[-1]:.1%} to {prevalence.upper[-1]:.1%})",
+            f"[green]{assessment.verdict}[/]" if one.right else f"[red]{assessment.verdict}[/] (not {period.verdict})",
+            f"{(period.priors or world.priors)[-1]:.1%}",
+            f"{prevalence.priors[-1]:.1%} ({prevalence.lower[-1]:.1%}-{prevalence.upper[-1]:.1%})",
         )
     console.print(table)
     right = sum(one.right for one in judged)
-    console.print(f"{right} of {len(judged)} verdicts right.", highlight=False)
+    console.print(f"{right} of {len(judged)} verdicts are what a perfect monitor would say.", highlight=False)
     console.print(f"Results: {folder / 'results.jsonl'}. The same again, byte for byte:", highlight=False)
     console.print(f"  shiftwatch replay {folder / 'shiftwatch.toml'} -o replayed.jsonl", highlight=False)

@@ -27,7 +27,7 @@ dead_letters = "{results}-rejected.jsonl"
 
 [streams.demo]
 reference = "demo.ref"
-window = {{ size = "1m", lateness = "2s" }}
+window = {{ size = "2m", lateness = "2s" }}
 """
 
 
@@ -81,7 +81,7 @@ def test_a_run_that_is_killed_again_and_again_publishes_what_an_uninterrupted_on
 
     for name in ("{}.jsonl", "{}-rejected.jsonl"):
         assert (folder / name.format("killed")).read_bytes() == (folder / name.format("whole")).read_bytes()
-    assert (folder / "whole.jsonl").read_bytes().count(b"\n") == EVENTS // 1000
+    assert (folder / "whole.jsonl").read_bytes().count(b"\n") == EVENTS // 2000
     assert killed > 2
 
 
