@@ -10,6 +10,7 @@ Notation: p the model's posteriors (events, classes), z = log p, q the calibrate
 2. Guo, C. et al. (2017). On calibration of modern neural networks.
 3. Alexandari, A., Kundaje, A., Shrikumar, A. (2020). Maximum likelihood with bias-corrected calibration.
 4. Zadrozny, B., Elkan, C. (2002). Transforming classifier scores into accurate multiclass probability estimates.
+5. Kull, M. et al. (2019). Beyond temperature scaling: Dirichlet calibration.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,11 +23,11 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.errors import InputError
-from monitor.quality import log_loss
+from monitor.quality import log_loss, log_losses
 from monitor.sampling import stratified_folds, stratified_sample
-from monitor.tolerances import BALANCE_ERROR, CALIBRATION_ROWS, POSTERIOR_FLOOR
+from monitor.tolerances import BALANCE_ERROR, CALIBRATION_ROWS, POSTERIOR_FLOOR, SIMPLER_CALIBRATION
 
-Parameters = Mapping[str, Vector]
+Parameters = Mapping[str, "Vector | Matrix"]
 Selection = Literal[
     "auto", "none", "balanced", "temperature", "bias-corrected-temperature", "vector", "platt", "isotonic"
 ]
@@ -61,8 +62,13 @@ class CrossFit:
 
     calibration: Calibration
     posteriors: Matrix
-    log_loss: float
-    """Mean log loss of the out-of-sample calibrated posteriors, in nats."""
+    losses: Vector
+    """Log loss of every event's out-of-sample calibrated posterior, in nats."""
+
+    @property
+    def log_loss(self) -> float:
+        """Their mean."""
+        return float(self.losses.mean())
 
 
 def identity(classes: int) -> Calibration:
@@ -94,19 +100,28 @@ def cross_fit(posteriors: Matrix, labels: Labels, method: str, seed: int, folds:
         prevalence = np.bincount(labels, minlength=posteriors.shape[1]) / labels.size
         unbalanced = METHODS[method].apply(posteriors, final.parameters)
         final = replace(final, log_weights=balance(unbalanced, prevalence))
-    return CrossFit(final, out, log_loss(out, labels))
+    return CrossFit(final, out, log_losses(out, labels))
 
 
 def choose(posteriors: Matrix, labels: Labels, method: str, seed: int) -> tuple[CrossFit, dict[str, float]]:
-    """The cross-fit of a method, or with "auto" of the one with the lowest out-of-sample log loss; all log losses."""
+    """The cross-fit of a method, and log losses by method.
+
+    With "auto" it is the simplest method whose out-of-sample log loss is within two standard errors of the lowest.
+    """
     if method != "auto":
         chosen = cross_fit(posteriors, labels, method, seed)
         return chosen, {method: chosen.log_loss}
     rows, classes = _capped(posteriors, labels, np.ones(labels.size, dtype=np.bool_), seed)
-    trials = {name: cross_fit(rows, classes, name, seed).log_loss for name in METHODS if name != "none"}
-    best = min(trials, key=lambda name: trials[name])
+    trials = {name: cross_fit(rows, classes, name, seed) for name in METHODS if name != "none"}
+    best = min(trials.values(), key=lambda trial: trial.log_loss)
+    best_losses = best.losses
+    for trial in trials.values():
+        excess = trial.losses - best_losses
+        if trial is best or excess.mean() <= SIMPLER_CALIBRATION * excess.std() / np.sqrt(excess.size):
+            break
     raw = log_loss(_floored(rows), classes)
-    return cross_fit(posteriors, labels, best, seed), {"none": raw, **trials}
+    chosen = trial if rows.shape[0] == labels.size else cross_fit(posteriors, labels, trial.calibration.method, seed)
+    return chosen, {"none": raw} | {name: trial.log_loss for name, trial in trials.items()}
 
 
 def balance(posteriors: Matrix, prevalence: Vector) -> Vector:
@@ -199,6 +214,38 @@ def _logits(posteriors: Matrix) -> Matrix:
     return np.log(_floored(posteriors)) - np.log(_floored(1.0 - posteriors))
 
 
+def _fit_matrix(posteriors: Matrix, labels: Labels) -> Parameters:
+    """Maximum likelihood of softmax(z W + b), z centred by row (Dirichlet calibration, ref 5).
+
+    A unit normal prior on W - 1 and b: k^2 parameters are more than small classes can support.
+    """
+    z = _centred_logs(posteriors)
+    n, k = z.shape
+    rows, one = np.arange(n), np.eye(k)
+
+    def loss(theta: Vector) -> tuple[float, Vector]:
+        w, b = theta[: k * k].reshape(k, k), theta[k * k :]
+        log_q = log_softmax(z @ w + b, axis=1)
+        value = -log_q[rows, labels].sum() + 0.5 * (((w - one) ** 2).sum() + (b**2).sum())
+        residual = np.exp(log_q)
+        residual[rows, labels] -= 1
+        gradient = np.concatenate([(z.T @ residual + w - one).ravel(), residual.sum(axis=0) + b])
+        return value / n, gradient / n
+
+    start = np.concatenate([one.ravel(), np.zeros(k)])
+    theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+    return {"matrix": theta[: k * k].reshape(k, k), "intercepts": theta[k * k :]}
+
+
+def _apply_matrix(posteriors: Matrix, parameters: Parameters) -> Matrix:
+    return np.asarray(softmax(_centred_logs(posteriors) @ parameters["matrix"] + parameters["intercepts"], axis=1))
+
+
+def _centred_logs(posteriors: Matrix) -> Matrix:
+    z = np.log(_floored(posteriors))
+    return np.asarray(z - z.mean(axis=1, keepdims=True))
+
+
 def _fit_platt(posteriors: Matrix, labels: Labels) -> Parameters:
     """One sigmoid(a f + b) of the log-odds f per class, on Platt's targets (ref 1).
 
@@ -259,12 +306,13 @@ def _apply_isotonic(posteriors: Matrix, parameters: Parameters) -> Matrix:
 
 _as_they_are = Method(lambda _posteriors, _labels: {}, lambda posteriors, _parameters: posteriors)
 
-METHODS: Mapping[str, Method] = {
+METHODS: Mapping[str, Method] = {  # the simplest first: "auto" takes them in this order
     "none": _as_they_are,
     "balanced": _as_they_are,  # nothing but the class weights, which "none" goes without
     "temperature": Method(lambda p, y: _fit_scaled(p, y, True, False), _apply_scaled),
     "bias-corrected-temperature": Method(lambda p, y: _fit_scaled(p, y, True, True), _apply_scaled),
-    "vector": Method(lambda p, y: _fit_scaled(p, y, False, True), _apply_scaled),
     "platt": Method(_fit_platt, _apply_platt),
+    "vector": Method(lambda p, y: _fit_scaled(p, y, False, True), _apply_scaled),
+    "matrix": Method(_fit_matrix, _apply_matrix),
     "isotonic": Method(_fit_isotonic, _apply_isotonic),
 }

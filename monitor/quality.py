@@ -61,8 +61,13 @@ def entropy(prevalence: Vector) -> float:
 
 
 def log_loss(posteriors: Matrix, labels: Labels) -> float:
-    """Mean of -log of the true class's posterior, floored so that an impossible event costs finitely much."""
-    return float(-np.mean(np.log(np.maximum(posteriors[np.arange(labels.size), labels], POSTERIOR_FLOOR))))
+    """Mean of the log losses."""
+    return float(log_losses(posteriors, labels).mean())
+
+
+def log_losses(posteriors: Matrix, labels: Labels) -> Vector:
+    """-log of the true class's posterior, floored so that an impossible event costs finitely much."""
+    return -np.log(np.maximum(posteriors[np.arange(labels.size), labels], POSTERIOR_FLOOR))
 
 
 def brier(posteriors: Matrix, labels: Labels) -> float:

@@ -21,6 +21,7 @@ from monitor.priors.estimate import HoldOut, Statistics
 from monitor.profile import FeatureProfile, profile, values_kept
 from monitor.sampling import stratified_sample
 from monitor.schema import Feature, StreamSchema
+from monitor.selection import simulate
 from monitor.tolerances import SAMPLE_ROWS
 from monitor.version import __version__
 from monitor.windows import Window
@@ -84,11 +85,13 @@ class Reference:
         stream: str = "",
         positive: str | None = None,
         calibration: Selection = "auto",
+        estimator: str = "auto",
     ) -> Self:
         """The reference of a fitted classifier, from its posteriors on a labelled set it was not trained on.
 
         `labels` are class names or class numbers. `classes` names the columns of `posteriors` (a scikit-learn
         model's `classes_`); without it they are the sorted labels. `features` is a matrix or a data frame.
+        `estimator` "auto" learns from simulated shifts how to weigh the estimators, any other name is taken as said.
         """
         matrix = checked_posteriors(posteriors)
         values = plain_list(labels)
@@ -101,7 +104,7 @@ class Reference:
             raise InputError(f"features: want a row for each of the {matrix.shape[0]} events, got {table.shape[0]}")
         schema = StreamSchema(stream, names, described, _positive(names, positive))
         numbers = class_numbers(values, names)
-        return cls.reduce(schema, matrix, numbers, table, seed=seed, calibration=calibration)
+        return cls.reduce(schema, matrix, numbers, table, seed=seed, calibration=calibration, estimator=estimator)
 
     @classmethod
     def reduce(
@@ -113,25 +116,35 @@ class Reference:
         *,
         seed: int,
         calibration: Selection = "auto",
+        estimator: str = "auto",
         class_counts: Vector | None = None,
         facts: Facts | None = None,
     ) -> Self:
         """A reference from checked columns; `class_counts` when the rows are a sample of more events than these."""
         held_out, calibrated, log_losses = hold_out(schema, posteriors, labels, features, method=calibration, seed=seed)
         counts = np.bincount(labels, minlength=len(schema.classes)) if class_counts is None else class_counts
+        statistics = _statistics(held_out, len(schema.classes))
+        if estimator not in priors.ESTIMATORS:
+            raise InputError(f"estimator: want one of {sorted(priors.ESTIMATORS)}, got {estimator!r}")
+        simulated: Facts = {}
+        if estimator == "auto":
+            evidence = simulate(posteriors, labels, calibrated.method, seed)
+            statistics["auto"] = {"weights": evidence.weights}
+            simulated = {"simulated": evidence.facts()}
         return cls(
             schema=schema,
             class_counts=frozen_vector(counts, "class counts"),
             calibration=calibrated,
-            statistics={name: estimator.summarise(held_out) for name, estimator in priors.ESTIMATORS.items()},
+            statistics=statistics,
             features=_profiles(schema.features, labels, features, len(schema.classes)),
             sample=sample_of(held_out),
-            estimator=DEFAULT_ESTIMATOR,
+            estimator=estimator,
             facts={
                 "events": int(np.sum(counts)),
                 "rows": int(labels.size),
                 "seed": seed,
                 "log_loss": log_losses,
+                **simulated,
                 **(facts or {}),
             },
             version="",
@@ -154,10 +167,6 @@ class Reference:
             return cls(**_fields(header, arrays))
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ArtefactError(f"{path}: the reference lacks or misstates {error}") from error
-
-
-DEFAULT_ESTIMATOR = "em"
-"""Until a build has compared the estimators on this very model."""
 
 
 def hold_out(
@@ -185,7 +194,9 @@ def hold_out(
 
 
 def sample_of(held_out: HoldOut, rows: int = SAMPLE_ROWS) -> HoldOut:
-    """A seeded sample with the classes in proportion."""
+    """A seeded sample with the classes in proportion; all rows when they are fewer."""
+    if held_out.labels.size <= rows:
+        return held_out
     picked = stratified_sample(held_out.labels, rows, held_out.seed)
     return HoldOut(
         frozen_matrix(held_out.posteriors[picked], "posteriors"),
@@ -197,8 +208,9 @@ def sample_of(held_out: HoldOut, rows: int = SAMPLE_ROWS) -> HoldOut:
 
 def _statistics(held_out: HoldOut, classes: int) -> dict[str, Statistics]:
     """What every estimator that this stream can use keeps of the hold-out events."""
+    rows = held_out.labels.size
     return {
-        name: estimator.summarise(held_out)
+        name: estimator.summarise(sample_of(held_out, estimator.most_rows or rows))
         for name, estimator in priors.ESTIMATORS.items()
         if estimator.applies_to(classes, held_out.features is not None)
     }

@@ -3,9 +3,11 @@
 from typing import Final
 
 from monitor.priors import bayes, counting, em, matching
+from monitor.priors.by_combining import combine
 from monitor.priors.by_counting import ACC, CC, CDE, PCC
 from monitor.priors.by_likelihood import EM, EM_SLD, EM_STOPPED
 from monitor.priors.by_matching import entries
+from monitor.priors.by_retargeting import RETARGETED
 from monitor.priors.estimate import Estimator, PriorEstimate
 from monitor.priors.maps import ENERGY, GAUSSIAN, ONE_HOT, POSTERIORS, RFF
 
@@ -21,6 +23,7 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
         EM,
         EM_SLD,
         EM_STOPPED,
+        RETARGETED,
         *entries("dfm-energy", ENERGY, "posteriors"),
         *entries("dfm-gaussian", GAUSSIAN, "posteriors"),
         *entries("dfm-rff", RFF, "posteriors"),
@@ -33,4 +36,9 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
     ]
 }
 
-__all__ = ["ESTIMATORS", "Estimator", "PriorEstimate", "bayes", "counting", "em", "matching"]
+COMBINED: Final = ("em", "pacc", "dfm-energy", "retargeted")
+"""What "auto" weighs; each does best on some model."""
+
+ESTIMATORS["auto"] = combine("auto", [ESTIMATORS[name] for name in COMBINED])
+
+__all__ = ["COMBINED", "ESTIMATORS", "Estimator", "PriorEstimate", "bayes", "counting", "em", "matching"]

@@ -26,6 +26,7 @@ from monitor.priors.estimate import (
     PriorEstimate,
     ReferenceView,
     Statistics,
+    frozen,
     labelled_rows,
     no_events,
     nothing,
@@ -33,7 +34,7 @@ from monitor.priors.estimate import (
 )
 from monitor.priors.maps import FeatureMap, Kept, Space
 from monitor.priors.simplex import constrained_inverse
-from monitor.tolerances import MAP_BLOCK_VALUES
+from monitor.tolerances import KERNEL_ROWS, MAP_BLOCK_VALUES
 from monitor.windows import Window
 
 
@@ -41,8 +42,9 @@ def entries(name: str, feature_map: FeatureMap, space: Space, *, raw: bool = Fal
     """The hard and the soft estimator of a map; they share statistics. `raw` maps see the posteriors as they are."""
     way = _Matching(name, feature_map, space, raw)
     needs_features = space != "posteriors"
+    most_rows = None if raw else KERNEL_ROWS
     return [
-        Estimator(name, way.summarise, way.hard, needs_features=needs_features),
+        Estimator(name, way.summarise, way.hard, needs_features=needs_features, most_rows=most_rows),
         Estimator(f"{name}-soft", nothing, way.soft, needs_features=needs_features),
     ]
 
@@ -130,7 +132,7 @@ def from_mean(kept: Kept, mean: Vector, events: int, soft: bool) -> PriorEstimat
     if soft:
         explained = float(estimate.priors.sum())
         priors = estimate.priors / explained if explained > 0 else np.full(rows.size, 1.0 / rows.size)
-        estimate = replace(estimate, priors=priors, deficit_error=_deficit_error(kept, priors, events))
+        estimate = replace(estimate, priors=frozen(priors), deficit_error=_deficit_error(kept, priors, events))
     if not estimate.unique:
         return estimate
     errors = intervals.standard_errors(kept["variances"], estimate.priors, rows, events)

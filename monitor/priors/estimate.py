@@ -177,6 +177,8 @@ class Estimator:
     estimate: Callable[[Window, ReferenceView], PriorEstimate]
     binary_only: bool = False
     needs_features: bool = False
+    most_rows: int | None = None
+    """More hold-out rows than these are not worth their time: a stratified sample of them is summarised."""
 
     def __call__(self, window: Window, reference: ReferenceView) -> PriorEstimate:
         return self.estimate(reference.prepare(window), reference)
