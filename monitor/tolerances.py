@@ -180,8 +180,9 @@ PROJECTIONS = 64
 # Hold-out rows per cosine at least: below that the covariance of the map is noise.
 ROWS_PER_COORDINATE = 20
 
-# Standardised features are cut here: one absurd value must not turn every cosine into noise.
-CLIPPED_AT = 8.0
+# Standardised features are taken as they are up to about three standard deviations and by orders of magnitude
+# beyond: one absurd value must not turn every cosine into noise, nor a long tail hide where a cluster lies.
+LINEAR_UP_TO = 3.0
 
 # Features with coordinates of their own in the fit test. The test inverts a matrix of a few coordinates each: 40
 # features take 2 ms, 1,000 would take a minute. All features are tested one by one whatever their number.

@@ -71,8 +71,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     if reference.landscape is not None and seen.standardised is not None:
         unknown = novelty(reference.landscape, seen.standardised, priors)
     restored = mapped is not None and mapped.p_value >= level
-    lines = restored and all(explanations[j].kind == "linear" for j in _moved(tested))
-    unknown_class = not fits and not lines and unknown is not None and is_class(unknown, level)
+    unknown_class = not fits and not restored and unknown is not None and is_class(unknown, level)
     return Diagnosis(
         whole=whole,
         label_shift_fits=fits,

@@ -24,10 +24,10 @@ from monitor.shifts.novelty import Landscape
 from monitor.tolerances import (
     CATEGORIES_IN_MAP,
     CLASSES_RANKED,
-    CLIPPED_AT,
     COLUMNS_IN_MAP,
     CONSTANT_SPREAD,
     COVARIANCE_PRIOR_ROWS,
+    LINEAR_UP_TO,
     PROJECTIONS,
     ROWS_PER_COORDINATE,
 )
@@ -95,10 +95,13 @@ class Projections:
         return replace(self, frequencies=np.where(blind[:, None], np.float32(0), self.frequencies))
 
     def standardised(self, features: Matrix) -> NDArray[np.float32]:
-        """The numeric features on a common scale, cut at +-`CLIPPED_AT`; a missing value stands in the centre."""
-        scaled = ((features[:, self.columns] - self.centre) / self.scale).astype(np.float32)
-        np.clip(scaled, -CLIPPED_AT, CLIPPED_AT, out=scaled)
-        return np.nan_to_num(scaled, copy=False, nan=0.0)
+        """The numeric features on a common scale, s asinh(x / s) with s = `LINEAR_UP_TO`: as they are near the centre,
+        by orders of magnitude far from it. A missing value stands in the centre, an infinite one at the far end."""
+        scaled = ((features[:, self.columns] - self.centre) / (self.scale * LINEAR_UP_TO)).astype(np.float32)
+        np.nan_to_num(scaled, copy=False, nan=0.0)
+        np.arcsinh(scaled, out=scaled)
+        scaled *= np.float32(LINEAR_UP_TO)
+        return scaled
 
     def __call__(self, standardised: NDArray[np.float32]) -> NDArray[np.float32]:
         """cos(w'x + b), in single precision: twelve times as fast, and its rounding is far below sampling error."""
