@@ -12,6 +12,7 @@ from monitor.priors.estimate import (
     PriorEstimate,
     ReferenceView,
     Statistics,
+    frozen,
     labelled_rows,
     no_events,
     nothing,
@@ -63,7 +64,7 @@ def _iterate(window: Window, reference: ReferenceView) -> PriorEstimate:
         return no_events("cde", reference.source_priors, dropped)
     second, first = (counting.cde_iterate(g[:, k], float(reference.source_priors[k])) for k in (1, 0))
     priors = (second.priors + first.priors[::-1]) / 2.0
-    return replace(second, priors=priors, dropped=dropped)
+    return replace(second, priors=frozen(priors), dropped=dropped)
 
 
 CC = Estimator("cc", nothing, _classify)
