@@ -233,7 +233,7 @@ def _fit_matrix(posteriors: Matrix, labels: Labels) -> Parameters:
         return value / n, gradient / n
 
     start = np.concatenate([one.ravel(), np.zeros(k)])
-    theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+    theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
     return {"matrix": theta[: k * k].reshape(k, k), "intercepts": theta[k * k :]}
 
 

@@ -124,7 +124,7 @@ def _resampled(
     members = [np.flatnonzero(labels == c) for c in range(counts.size)]
     rows = np.concatenate([m[random.integers(0, m.size, m.size)] for m in members])
     seed = int(random.integers(2**32))
-    fitted = calibration.cross_fit(posteriors[rows], labels[rows], method, seed)
+    fitted = calibration.cross_fit(posteriors[rows], labels[rows], method, seed, folds=3)
     held_out = HoldOut(fitted.posteriors, labels[rows], None, seed)
     reference = _Simulated(
         tuple(str(c) for c in range(counts.size)),
