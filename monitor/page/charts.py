@@ -7,7 +7,7 @@ horizontal axis, a list of bins: one window each, or several where there are mor
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,11 +87,14 @@ GRAVITY = (
 
 
 def strip(bins: Bins) -> str:
-    """One coloured mark for each bin: its verdict."""
-    marks = [
-        f'<rect class="v-{one.verdict}" x="{at * bins.width:.1f}" width="{bins.width:.2f}" height="24"/>'
-        for at, one in enumerate(bins.worst())
-    ]
+    """The verdicts over time, a colour each."""
+    marks, at = [], 0
+    for verdict, run in groupby(bins.worst(), key=lambda one: one.verdict):
+        length = len(list(run))
+        marks.append(
+            f'<rect class="v-{verdict}" x="{at * bins.width:.1f}" width="{length * bins.width:.1f}" height="24"/>'
+        )
+        at += length
     shifted = sum(one.verdict not in ("stable", "insufficient-data") for one in bins.readings)
     label = f"Verdicts of {len(bins.readings)} windows: {shifted} of them with a shift"
     return _plot(label, 24, "".join(marks), "strip", "verdict")
@@ -180,13 +183,12 @@ def flow(bins: Bins) -> str:
 
 
 def share_bar(share: float, lower: float, upper: float, source: float) -> str:
-    """Where a share lies between nothing and all, its interval, and a mark at the reference's."""
+    """Where a share lies between nothing and all: its interval, itself, and a mark at the reference's."""
     return (
-        '<svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect class="track" width="1000" height="10"/>'
-        f'<rect class="fill" width="{share * 1000:.1f}" height="10"/>'
-        f'<rect class="between" x="{lower * 1000:.1f}" width="{max(0.0, upper - lower) * 1000:.1f}" height="10"/>'
-        f'<path class="mark" d="M{source * 1000:.1f} 0V10"/></svg>'
+        '<svg class="bar" viewBox="0 0 1000 16" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="track" y="6" width="1000" height="4"/>'
+        f'<rect class="between" x="{lower * 1000:.1f}" width="{max(0.0, upper - lower) * 1000:.1f}" y="4" height="8"/>'
+        f'<path class="mark" d="M{source * 1000:.1f} 0V16"/><path class="point" d="M{share * 1000:.1f} 8h0"/></svg>'
     )
 
 

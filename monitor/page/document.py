@@ -85,7 +85,7 @@ def _stream(facts: StreamFacts, tracks: Mapping[str, Track], now: float) -> str:
         f'<figure class="wide"><figcaption>Verdicts <span>of the last {number(len(track.readings))} windows</span>'
         f"</figcaption>{charts.strip(bins)}{charts.ticks(bins)}{_legend(track.readings)}</figure>"
         f"{_classes(facts, bins)}{_features(bins, latest)}"
-        f'<div class="pair">{_trust(latest)}{_events(bins, latest)}</div>'
+        f"{_trust(latest)}{_events(bins, latest)}"
         f"{_segments(tracks, track)}{_recent(track.readings)}"
         f'<script type="application/json" class="values">{values}</script></section>'
     )
@@ -106,7 +106,13 @@ def _headline(facts: StreamFacts, track: Track, now: float) -> str:
         ago = seconds(now - track.assessed_at)
         stale = f'<p class="stale">No window for {ago}: what stands here may no longer be so.</p>'
     reasons = "".join(f"<li>{text(reason[:1].upper() + reason[1:])}</li>" for reason in latest.reasons)
-    correction = f"<b>{'Correct the scores' if latest.apply else 'Do not correct the scores'}:</b> {text(latest.why)}."
+    correction = ""
+    if latest.apply:
+        factors = zip(latest.classes, latest.multipliers, strict=True)
+        told = ", ".join(f"{text(name)} x {number(factor)}" for name, factor in list(factors)[:MOST_CLASSES])
+        correction = f"<b>The scores are to be corrected:</b> {told}."
+    elif latest.verdict not in ("stable", "insufficient-data"):
+        correction = f"<b>The scores are not to be corrected:</b> {text(latest.why)}."
     return (
         f'<div class="head v-{text(latest.verdict)}"><div class="what"><h2>{text(facts.stream)}</h2>'
         f"{_badge(latest.verdict, words.words, words.mark)}{stale}"
@@ -178,8 +184,7 @@ def _features(bins: Bins, latest: Reading) -> str:
     return (
         "<h3>Inputs, beyond what the class mix explains</h3>"
         f'<p class="muted legend">a little {scale} a lot{most}</p>'
-        f'<div class="heatmap">{charts.heat(bins, rows)}</div>'
-        f'<div class="under">{charts.ticks(bins)}</div>{now}'
+        f'<div class="heatmap">{charts.heat(bins, rows)}<span></span>{charts.ticks(bins)}</div>{now}'
     )
 
 
@@ -204,14 +209,14 @@ def _trust(latest: Reading) -> str:
             (
                 name.replace("-", " "),
                 "" if test.p_value is None else _p(test.p_value),
-                f"{test.effect:.3f}",
+                f"{test.effect + 0.0:.3f}".replace("-0.000", "0.000"),
                 f"{test.floor:.3g}",
                 "moved" if test.significant else "",
             )
             for name, test in latest.tests.items()
         ],
     )
-    return f"<div><h3>Trust</h3><p>{text(told.method)}: {converged}.</p>{tests}{others}</div>"
+    return f'<h3>Trust</h3><p>{text(told.method)}: {converged}.</p><div class="pair">{tests}{others}</div>'
 
 
 def _leading(one: Reading) -> int:
@@ -227,12 +232,12 @@ def _events(bins: Bins, latest: Reading) -> str:
     lost = sum(one.late + one.rejected for one in bins.readings)
     sampled = f", {number(latest.sampled_out)} left out by sampling" if latest.sampled_out else ""
     return (
-        f"<div><h3>Events</h3><p>{number(latest.events)} in the last window: {number(latest.late)} late, "
+        f"<h3>Events</h3><p>{number(latest.events)} in the last window: {number(latest.late)} late, "
         f"{number(latest.rejected)} rejected{sampled}. {number(lost)} late or rejected in all windows shown. "
         f"Assessed in {seconds(latest.seconds)}.</p>"
         f'<figure><div class="framed">{charts.flow(bins)}</div>{charts.ticks(bins)}'
         '<ul class="legend"><li><i class="k-used"></i>used</li><li><i class="k-lost"></i>late or rejected</li></ul>'
-        "</figure></div>"
+        "</figure>"
     )
 
 
