@@ -353,3 +353,9 @@ HEADER_BYTES = 16_384
 
 # Without a turn of the loop for this long the service is not ready, in seconds; the largest windows take a few.
 PROGRESS_SECONDS = 60.0
+
+# A likelihood ratio is needed to two decimals, not to eight: a p-value moves by less than one part in a hundred.
+RATIO_LEFT = 1e-3
+
+# Light tails would make the relation test bolder than chi-square; by more than this it is not believed.
+LEAST_INFLATION = 0.5

@@ -58,8 +58,14 @@ def step(problem: Problem, model: Model, state: State, cycles: int = 1) -> tuple
     return State(weights, coefficients, sigmas), likelihood
 
 
-def climb(problem: Problem, model: Model, start: State, max_iterations: int = REGRESSION_STEPS) -> Climb:
-    """EM from every start until the likelihood still to come is negligible. Starts that are done drop out."""
+def climb(
+    problem: Problem,
+    model: Model,
+    start: State,
+    max_iterations: int = REGRESSION_STEPS,
+    enough: float = LIKELIHOOD_LEFT,
+) -> Climb:
+    """EM from every start until the likelihood still to come is at most `enough`. Starts that are done drop out."""
     size = start.weights.shape[0]
     final = State(start.weights.copy(), start.coefficients.copy(), start.sigmas.copy())
     iterations, gap = np.zeros(size, dtype=np.int64), np.full(size, np.inf)
@@ -69,7 +75,7 @@ def climb(problem: Problem, model: Model, start: State, max_iterations: int = RE
     for number in range(max_iterations + 1):
         following, now = step(part, model, state)
         left, gain, before = _still_to_come(now, before, gain)
-        done = (left <= LIKELIHOOD_LEFT) | (number == max_iterations)
+        done = (left <= enough) | (number == max_iterations)
         if done.any():
             ended = active[done]
             final.weights[ended], final.coefficients[ended] = state.weights[done], state.coefficients[done]

@@ -139,7 +139,7 @@ def sample(
     rng: np.random.Generator,
 ) -> Chains:
     """Run the chains of `start` for `sweeps` sweeps and keep what comes after `burn_in`."""
-    products = (design[:, :, None] * design[:, None, :]).reshape(design.shape[0], -1)
+    products = (design[:, :, None] * design[:, None, :]).reshape(design.shape[0], design.shape[1] ** 2)
     chains, components, width = start.coefficients.shape
     kept = sweeps - burn_in
     weights, sigmas = np.empty((kept, chains, components)), np.empty((kept, chains, components))

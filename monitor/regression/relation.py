@@ -27,7 +27,14 @@ from monitor.regression.em import climb, expect
 from monitor.regression.links import MODELS, Model
 from monitor.regression.maximise import Problem, State, pose
 from monitor.regression.mixture import FittedMixture, Mixture, design_matrix, mixture_of
-from monitor.tolerances import LABELS_PER_PARAMETER, RELATION_LABELS, RELATION_LEVEL, RELATION_WINDOWS
+from monitor.tolerances import (
+    LABELS_PER_PARAMETER,
+    LEAST_INFLATION,
+    RATIO_LEFT,
+    RELATION_LABELS,
+    RELATION_LEVEL,
+    RELATION_WINDOWS,
+)
 
 _ALTERNATIVES = ("M2a", "M2b", "M2c", "M2d", "M3a", "M3b", "M3c", "M3d", "M4a", "M4b", "M5", "pM1")
 _CALIBRATED_SIZES = (20, 60, 200)
@@ -165,29 +172,33 @@ def calibrate_relation(
     task = labelled_task(source, inputs, targets)
     rng = np.random.default_rng(seed)
     base = State(task.scaled.weights[None], task.scaled.coefficients[None], task.scaled.sigmas[None])
-    degrees = np.array([model.parameters(source) for model in alternatives()])
+    models = alternatives()
+    degrees = np.array([model.parameters(source) for model in models])
     inflation, counts = np.ones((len(_CALIBRATED_SIZES), degrees.size)), np.ones(len(_CALIBRATED_SIZES))
     for place, size in enumerate(_CALIBRATED_SIZES):
+        following = _CALIBRATED_SIZES[place + 1] if place + 1 < len(_CALIBRATED_SIZES) else np.inf
+        used = np.flatnonzero((degrees > 0) & (LABELS_PER_PARAMETER * degrees < following) & (degrees < size))
         rows = rng.integers(task.events, size=(windows, size))
-        ratios = likelihood_ratios(pose(task.design[rows], task.target[rows], base), alternatives(), windows)
-        inflation[place] = _inflation(ratios, degrees)
-        scaled = chdtrc(degrees, ratios / np.maximum(inflation[place], 1e-12))
-        smallest = np.where(_taking_part(source, size), scaled, 1.0).min(axis=1)
+        problem = pose(task.design[rows], task.target[rows], base)
+        ratios = likelihood_ratios(problem, [models[column] for column in used], windows)
+        inflation[place, used] = _inflation(ratios, degrees[used])
+        scaled = chdtrc(degrees[used], ratios / inflation[place, used])
+        smallest = np.where(_taking_part(source, size)[used], scaled, 1.0).min(axis=1)
         # 5 % of the smallest p-values of `tests` independent tests lie below 1 - 0.95^(1 / tests).
         counts[place] = max(1.0, np.log(0.95) / np.log1p(-float(np.quantile(smallest, 0.05))))
-    # An alternative with more parameters than labels has no ratio worth the name: the next size speaks for it.
+    # A link that takes part only from the next size on was not measured here: the next size speaks for it.
     for place in reversed(range(len(_CALIBRATED_SIZES) - 1)):
-        barred = degrees >= _CALIBRATED_SIZES[place]
-        inflation[place, barred] = inflation[place + 1, barred]
+        later = LABELS_PER_PARAMETER * degrees >= _CALIBRATED_SIZES[place + 1]
+        inflation[place, later] = inflation[place + 1, later]
     return RelationNull(np.array(_CALIBRATED_SIZES, float), inflation, counts)
 
 
 def _inflation(ratios: Matrix, degrees: Labels) -> Vector:
     """How far the ratios exceed chi-square: in the mean or, where noise has heavy tails, at the 95 % quantile."""
-    held = np.maximum(degrees, 1)
-    mean = ratios.mean(axis=0) / held
-    tail = np.quantile(ratios, 0.95, axis=0) / chdtri(held, 0.05)
-    return np.where(degrees > 0, np.maximum(mean, tail), 1.0)
+    mean = ratios.mean(axis=0) / degrees
+    tail = np.quantile(ratios, 0.95, axis=0) / chdtri(degrees, 0.05)
+    inflation: Vector = np.maximum(np.maximum(mean, tail), LEAST_INFLATION)
+    return inflation
 
 
 def labels_wanted(reference: Mixture | FittedMixture | Any) -> int:
@@ -213,7 +224,7 @@ def likelihood_ratios(problem: Problem, models: Sequence[Model], windows: int) -
     solved = {"M1": (null, lowest)}
     ratios = np.zeros((windows, len(models)))
     for column, model in enumerate(models):
-        below = [solved[name] for name in model.nested if name in solved]
+        below = [solved[name] for name in model.nested if name in solved] or [solved["M1"]]
         best = np.argmax([likelihood for _, likelihood in below], axis=0)
         start = State(
             *(
@@ -221,7 +232,7 @@ def likelihood_ratios(problem: Problem, models: Sequence[Model], windows: int) -
                 for part in ("weights", "coefficients", "sigmas")
             )
         )
-        ended = climb(problem, model, start)
+        ended = climb(problem, model, start, enough=RATIO_LEFT)
         solved[model.name] = (ended.state, ended.log_likelihood)
         ratio = 2.0 * (ended.log_likelihood - lowest)
         ratios[:, column] = np.where(collapsed_starts(ended.state, base.sigmas[0]), 0.0, np.maximum(ratio, 0.0))
@@ -235,7 +246,7 @@ def _p_values(ratios: Matrix, reference: Mixture, events: int, null: RelationNul
     if reference.events:
         inflation = inflation * (1.0 + events / reference.events)
     degrees = np.array([model.parameters(reference) for model in alternatives()])
-    return np.where(taking_part, chdtrc(degrees, ratios / np.maximum(inflation, 1e-12)), 1.0), max(tests, 1.0)
+    return np.where(taking_part, chdtrc(degrees, ratios / inflation), 1.0), max(tests, 1.0)
 
 
 def _taking_part(reference: Mixture, events: int) -> Flags:

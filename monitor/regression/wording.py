@@ -6,13 +6,15 @@ import numpy as np
 
 from monitor.arrays import Matrix, Vector
 from monitor.regression.links import Model
-from monitor.tolerances import FACTOR_IN_WORDS
+from monitor.tolerances import FACTOR_IN_WORDS, FACTOR_UNCHANGED
 
-_WORDS = {1.0: "unchanged", 2.0: "doubled", 3.0: "tripled", 4.0: "quadrupled", 0.5: "halved"}
+_WORDS = {2.0: "doubled", 3.0: "tripled", 4.0: "quadrupled", 0.5: "halved"}
 
 
 def factor_word(factor: float) -> str:
     """ "doubled" for a factor near 2, "multiplied by 1.37" where no word is near."""
+    if abs(factor - 1.0) <= FACTOR_UNCHANGED:
+        return "unchanged"
     for value, word in _WORDS.items():
         if abs(factor / value - 1.0) <= FACTOR_IN_WORDS:
             return word
