@@ -161,57 +161,59 @@ def _rule(strategy: Strategy, explanation: Explanation, moved: bool, data: Data)
     return Rule("linear" if linear else "percentile", fitted), reason
 
 
-def _record(name: str, rule: Rule, reason: str, explanation: Explanation) -> AttributeChoice:
+def _record(name: str, rule: Rule, reason: str, explanation: Explanation | None) -> AttributeChoice:
+    """Without an explanation all that is known is the map; p-values of 1 stand for tests that were made elsewhere."""
     return AttributeChoice(
         feature=name,
         choice=rule.choice,
         reason=reason,
-        kind=explanation.kind,
-        orientation=explanation.orientation,
+        kind=explanation.kind if explanation else rule.map.kind,
+        orientation=explanation.orientation if explanation else "assumed",
         alpha=rule.map.alpha,
         beta=rule.map.beta,
-        p_value=explanation.p_value,
-        corrected_p_value=explanation.corrected_p_value,
+        p_value=explanation.p_value if explanation else 1.0,
+        corrected_p_value=explanation.corrected_p_value if explanation else 1.0,
     )
 
 
-def rules_from(names: Sequence[str], maps: Mapping[str, Any]) -> tuple[tuple[Rule, ...], tuple[AttributeChoice, ...]]:
+def rules_from(names: Sequence[str], told: Mapping[str, Any]) -> tuple[tuple[Rule, ...], tuple[AttributeChoice, ...]]:
     """A rule per attribute from what a monitor said about the features, where the raw window is not at hand.
 
-    `maps` holds, by feature name, an explanation, its correction, or the correction as the feed's message; features
-    that are not named did not move. Without rows there is nothing to take node-local percentiles of: a monotone map
-    moves every threshold by the percentiles of the whole column.
+    `told` holds by feature name what `_as_map` reads; features that are not named did not move. Without rows there is
+    nothing to take node-local percentiles of: a monotone map moves every threshold by the percentiles of the column.
     """
-    unknown = sorted(set(maps) - set(names))
+    unknown = sorted(set(told) - set(names))
     if unknown:
         raise InputError(f"features: want names out of {list(names)}, got {unknown}")
     rules, choices = [], []
     for name in names:
-        told = maps.get(name, IDENTITY)
-        correction = _as_map(told)
-        choice: Choice = {"linear": "linear", "monotone": "percentile"}.get(correction.kind, "original")  # type: ignore[assignment]
-        explanation = told if isinstance(told, Explanation) else None
-        rules.append(Rule(choice, correction))
-        choices.append(
-            AttributeChoice(
-                feature=name,
-                choice=choice,
-                reason="told: " + (explanation.reason if explanation else correction.kind),
-                kind=correction.kind,
-                orientation=explanation.orientation if explanation else "assumed",
-                alpha=correction.alpha,
-                beta=correction.beta,
-                p_value=explanation.p_value if explanation else 1.0,
-                corrected_p_value=explanation.corrected_p_value if explanation else 1.0,
-            )
-        )
+        correction, explanation = _as_map(told.get(name, IDENTITY))
+        rule = Rule(CHOICE_FOR[correction.kind], correction)
+        rules.append(rule)
+        choices.append(_record(name, rule, "told: " + correction.kind, explanation))
     return tuple(rules), tuple(choices)
 
 
-def _as_map(told: Explanation | InputMap | Mapping[str, Any]) -> InputMap:
+CHOICE_FOR: dict[str, Choice] = {
+    "none": "original",
+    "linear": "linear",
+    "monotone": "percentile",
+    # No map leads back; without rows there are no node-local percentiles to fall back on either.
+    "shape": "original",
+}
+
+
+def _as_map(told: Any) -> tuple[InputMap, Explanation | None]:
+    """Out of an explanation, its correction, a window's `FeatureShift`, or a feed's input correction (or its JSON)."""
+    if hasattr(told, "explanation"):
+        told = told.explanation if told.moved and told.explanation is not None else IDENTITY
     if isinstance(told, Explanation):
-        return told.correction
-    return told if isinstance(told, InputMap) else InputMap.from_message(told)
+        return told.correction, told
+    if isinstance(told, InputMap):
+        return told, None
+    if not isinstance(told, Mapping):
+        told = {name: getattr(told, name) for name in ("kind", "alpha", "beta", "window", "reference")}
+    return InputMap.from_message(told), None
 
 
 def directions_from_labels(training: Training, columns: Columns, labels: Labels) -> list[Direction | None]:

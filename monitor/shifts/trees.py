@@ -155,8 +155,11 @@ class _Versatile:
         return self._adapted(rules, record, columns, np.ones(self.training_.priors.size) if ratios is None else ratios)
 
     def adapt_from(self, features: Mapping[str, Any]) -> AdaptedModel:
-        """Thresholds for a deployment that a monitor has seen: by feature name an `Explanation`, its `correction`,
-        or the correction as the feed's message. Features that are not named keep their thresholds."""
+        """Thresholds for a deployment that a monitor has seen: `assessment.features`, or a feed's `inputs`, by name.
+
+        Each value may be an `Explanation`, its `correction`, a window's `FeatureShift`, or the feed's input correction
+        as an object or as JSON. Features that are not named keep their thresholds.
+        """
         check_is_fitted(self)
         rules, choices = rules_from(self.training_.names, features)
         record = Adaptation("told", 0.0, "none", 0, None, choices)

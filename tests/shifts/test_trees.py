@@ -5,6 +5,8 @@ import json
 import pickle
 import time
 from collections.abc import Callable
+from dataclasses import asdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +17,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from monitor.assessment import FeatureShift
 from monitor.errors import InputError
+from monitor.recalibration import InputCorrection
 from monitor.shifts import VersatileForestClassifier, VersatileTreeClassifier, covariates
 from monitor.shifts.nodes import percentile_threshold
 
@@ -218,6 +222,25 @@ def test_an_explanation_of_the_monitor_adapts_the_tree_without_the_window(fitted
     np.testing.assert_array_equal(by_explanation.predict(moved), by_feed.predict(moved))
     assert np.mean(by_feed.predict(moved) == y) > tree.score(X, y) - 0.02
     assert [a.choice for a in by_feed.record.attributes] == [a.choice for a in tree.adapt(moved).record.attributes]
+
+
+def test_the_result_of_a_window_adapts_the_tree_and_so_does_its_feed(fitted) -> None:
+    tree, X, y = fitted
+    moved = SHIFTS["mixture"](X)
+    told = {f"x{j}": covariates.explain(tree.training_.values[j], moved[:, j]) for j in range(6)}
+    features = {name: FeatureShift(SimpleNamespace(moved=e.kind != "none"), e) for name, e in told.items()}
+    features["x0"] = FeatureShift(SimpleNamespace(moved=True), None)  # a category: nothing to explain it by
+    inputs = {
+        name: InputCorrection(m.kind, m.alpha, m.beta, tuple(m.window_knots), tuple(m.reference_knots))
+        for name, m in ((name, e.correction) for name, e in told.items())
+        if m.kind != "none"
+    }
+    spoken = json.loads(json.dumps({name: asdict(correction) for name, correction in inputs.items()}))
+    expected = tree.adapt_from(told).to_message()["trees"]
+    for source in (features, inputs, spoken):
+        adapted = tree.adapt_from(source)
+        assert adapted.to_message()["trees"] == expected
+        assert np.mean(adapted.predict(moved) == y) > tree.score(X, y) - 0.02
 
 
 def test_features_that_nobody_named_keep_their_thresholds(fitted) -> None:
