@@ -22,9 +22,10 @@ from monitor.errors import ConfigurationError
 from monitor.happenings import Happening, WindowAssessed
 from monitor.reference import Reference
 from monitor.running import watch
+from monitor.tolerances import REFERENCE_WINDOWS
 
 WINDOW_EVENTS = 5_000
-HOLD_OUT_EVENTS = 20 * WINDOW_EVENTS  # at ten windows and more, the reference's own error stays out of the verdicts
+HOLD_OUT_EVENTS = REFERENCE_WINDOWS * WINDOW_EVENTS
 SECONDS_TO_LOOK = 1.0
 
 CONFIGURATION = """\
@@ -103,6 +104,7 @@ def _prepare(folder: Path, options: SyntheticOptions, console: Console) -> None:
         classes=world.classes,
         feature_names=world.features,
         stream=world.stream,
+        estimator="em",  # learning how to weigh all of them takes longer than somebody waits for a demo
     ).save(folder / f"{world.stream}.ref")
     events = write(folder / "events.jsonl", options)
     console.print(f"wrote {events:,} events to {folder}, watching them ...", highlight=False)
@@ -111,7 +113,7 @@ def _prepare(folder: Path, options: SyntheticOptions, console: Console) -> None:
 def _summarise(judged: Sequence[Judged], world: World, folder: Path) -> None:
     console = Console()
     table = Table(title="What was injected, and what was said", title_justify="left")
-    for heading in ("injected", "said", f"{world.classes[-1]}: truth", "estimate"):
+    for heading in ("injected", "said", f"{world.classes[-1]} %", "estimate"):
         table.add_column(heading, no_wrap=True)
     for one in judged:
         period, assessment = one.injected.period, one.assessment
@@ -119,8 +121,8 @@ def _summarise(judged: Sequence[Judged], world: World, folder: Path) -> None:
         table.add_row(
             period.name,
             f"[green]{assessment.verdict}[/]" if one.right else f"[red]{assessment.verdict}[/] (not {period.verdict})",
-            f"{(period.priors or world.priors)[-1]:.1%}",
-            f"{prevalence.priors[-1]:.1%} ({prevalence.lower[-1]:.1%}-{prevalence.upper[-1]:.1%})",
+            f"{(period.priors or world.priors)[-1] * 100:.1f}",
+            f"{prevalence.priors[-1] * 100:.1f} ({prevalence.lower[-1] * 100:.1f}-{prevalence.upper[-1] * 100:.1f})",
         )
     console.print(table)
     right = sum(one.right for one in judged)
