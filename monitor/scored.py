@@ -98,9 +98,8 @@ class Columns:
     def of(self, part: Part, horizon: int) -> tuple[Scored | None, LateLabels | None, list[Misfit]]:
         """Scored events, label events and misfits; an event later than `horizon` is a misfit."""
         answers = list(map(self._answer, part.events))
-        try:
-            numbers = self._numbers(answers, len(answers))
-        except TypeError:  # not all of them are lists, or numbers
+        numbers = self._numbers(answers)
+        if numbers is None:
             return self._mixed(part, answers, horizon)
         scored, misfits = self._scored(part, numbers, horizon)
         return scored, None, misfits
@@ -108,7 +107,7 @@ class Columns:
     def _mixed(
         self, part: Part, answers: Sequence[Any], horizon: int
     ) -> tuple[Scored | None, LateLabels | None, list[Misfit]]:
-        """Some events carry objects, or a bare score, or only a label, or nothing."""
+        """Some events carry a bare score, or only a label, or nothing; or some lists and some objects."""
         scores: Sequence[Any] = [None] * len(answers)
         if self.schema.positive is not None:
             scores = list(map(_score, part.events))
@@ -122,7 +121,8 @@ class Columns:
         if of_scored:
             first = self.schema.positive in self.schema.classes[:1]
             filled = [_binary(scores[row], first) if answers[row] is None else answers[row] for row in of_scored]
-            numbers = self._numbers(_tuples(filled) if self.schema.classes else filled, len(filled))
+            rows = _tuples(filled) if self.schema.classes else zip(filled)
+            numbers = _flat(rows, len(filled), len(self.schema.classes) or 1)
             scored, some = self._scored(part.take(of_scored), numbers, horizon)
             misfits += [(of_scored[row], reason, detail) for row, reason, detail in some]
         if of_labels:
@@ -130,11 +130,11 @@ class Columns:
             misfits += [(of_labels[row], reason, detail) for row, reason, detail in some]
         return scored, late, misfits
 
-    def _numbers(self, answers: Iterable[Any], count: int) -> Matrix:
-        """Posteriors as rows, or predictions as the only column; a TypeError for anything else among them."""
+    def _numbers(self, answers: Sequence[Any]) -> Matrix | None:
+        """Posteriors as rows, or predictions as the only column; None if they are not all alike."""
         if self.schema.classes:
-            return _matrix(answers, count, len(self.schema.classes))
-        return np.fromiter(map(float, answers), np.float64, count).reshape(-1, 1)
+            return _matrix(answers, len(self.schema.classes))
+        return None if None in answers else _flat(zip(answers), len(answers), 1)
 
     def _scored(self, part: Part, numbers: Matrix, horizon: int) -> tuple[Scored | None, list[Misfit]]:
         classes = len(self.schema.classes)
@@ -207,13 +207,15 @@ class Columns:
         features = self.schema.features
         if not features:
             return None
+        given = list(map(_features, events))
         if not self._coded:
-            with suppress(TypeError):  # not all of them are lists of numbers
-                return _matrix(map(_features, events), len(events), len(features))
+            matrix = _matrix(given, len(features))
+            if matrix is not None:
+                return matrix
         absent = (None,) * len(features)
-        rows = _tuples([absent if row is None else row for row in map(_features, events)])
+        rows = _tuples(absent if row is None else row for row in given)
         if not self._coded:
-            return np.array(list(chain.from_iterable(rows)), dtype=np.float64).reshape(-1, len(features))
+            return _flat(rows, len(given), len(features))
         columns = zip(*rows, strict=True)
         return np.column_stack([coded(column, feature) for column, feature in zip(columns, features, strict=True)])
 
@@ -252,6 +254,8 @@ def event_times(part: Part) -> Times:
     stamps = list(map(_timestamp, part.events))
     with suppress(TypeError):  # not all of them are text
         return from_rfc3339(stamps)
+    if set(map(type, stamps)) == {float}:
+        return from_epoch_ms(np.array(stamps))
     times = np.full(len(stamps), NO_TIME, dtype=np.int64)
     if part.record_times is not None:
         recorded = part.record_times[part.index]
@@ -290,19 +294,22 @@ def _binary(score: float, positive_first: bool) -> tuple[float, float]:
     return (score, 1.0 - score) if positive_first else (1.0 - score, score)
 
 
-def _tuples(rows: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
+def _tuples(rows: Iterable[Any]) -> Iterable[tuple[Any, ...]]:
     """Lists and objects alike, as tuples in the schema's order."""
-    kinds = set(map(type, rows))
-    if kinds == {tuple}:
-        return rows
-    if tuple not in kinds:
-        return map(astuple, rows)
     return (row if type(row) is tuple else astuple(row) for row in rows)
 
 
-def _matrix(rows: Iterable[Any], count: int, columns: int) -> Matrix:
-    """Tuples of numbers as a matrix; a TypeError if anything else is among them."""
+def _flat(rows: Iterable[tuple[Any, ...]], count: int, columns: int) -> Matrix:
+    """Tuples of numbers as a matrix; None becomes NaN."""
     return np.fromiter(chain.from_iterable(rows), np.float64, count * columns).reshape(count, columns)
+
+
+def _matrix(rows: Sequence[Any], columns: int) -> Matrix | None:
+    """The same for rows that are all tuples, or all objects; None for a mixture."""
+    for unpacked in (rows, map(astuple, rows)):
+        with suppress(TypeError):
+            return _flat(unpacked, len(rows), columns)
+    return None
 
 
 def _row_sums(matrix: Matrix) -> Vector:
