@@ -147,8 +147,9 @@ PROBED_ROWS = 10_000
 BUILD_ROWS = 1_000_000
 BUILD_CELLS = 20_000_000
 
-# From this harmonic size on, Vrbik's series and SciPy's law of the Kolmogorov-Smirnov distance agree to 1e-5.
-VRBIK_SIZE = 1000
+# From this harmonic size on, Vrbik's series and SciPy's law of the Kolmogorov-Smirnov distance agree to 3e-4 (at
+# 1,000 to 2e-5): less than that law itself is off for two samples, and no level is told apart by so little.
+VRBIK_SIZE = 50
 
 # Slopes beyond this (or below its inverse) come from a column of 1e-300 or the like: feature values times them could
 # leave the range of floats, and no unit of measurement differs by so much.
@@ -359,3 +360,20 @@ RATIO_LEFT = 1e-3
 
 # Light tails would make the relation test bolder than chi-square; by more than this it is not believed.
 LEAST_INFLATION = 0.5
+
+# Posteriors are checked this many rows at a time: what the check needs beside them stays small and in cache.
+CHECKED_ROWS = 8_192
+
+# A class with fewer labelled hold-out events: what its posteriors look like is known to 10 % at best.
+CLASS_EVENTS = 100
+
+# Hold-out events wanted for each event of a window. At 1 x the shared reference error drove the false-alarm rate of
+# single features from 0 to 29 % (nominal 5), at 10 x from 1 to 9 %.
+REFERENCE_PER_WINDOW = 10
+
+# Mean distance of posteriors from the truth up to which a model counts as calibrated: at 20,000 events in 15 bins
+# a perfect one shows 0.5 to 1 % by chance.
+CALIBRATED = 0.02
+
+# Delta_min of mean posteriors below which classes are nearly collinear: errors of counts grow by 1/sqrt of it, tenfold.
+INDISTINCT = 0.01

@@ -250,10 +250,9 @@ def _sample(values: ArrayLike, name: str, weights: ArrayLike | None = None) -> t
 
 
 def _p_value(statistic: float, m: float, n: int) -> float:
-    """The asymptotic p-value; from 1,000 effective values on by Vrbik's series (2018, eq 4), which costs no time.
+    """The asymptotic p-value; from 50 effective values on by Vrbik's series (2018, eq 4), which costs no time.
 
-    SciPy's law takes up to 10 ms for one p-value of a large window, and an explanation takes up to six. The series
-    differs from it by less than 1e-5 there.
+    SciPy's law takes up to 10 ms for one p-value, and an explanation takes up to six of them.
     """
     size = np.rint(m * n / (m + n))
     if size < VRBIK_SIZE:

@@ -46,7 +46,7 @@ def test_the_test_before_the_correction_is_the_plain_two_sample_test() -> None:
     for scale, rows, v in itertools.product((1.0, 1.02, 1.05, 1.3), (1, 40, 2_000, 9_000), (None, weights)):
         window = scale * skewed(rng(rows), rows)
         found, plain = covariates.explain(reference, window, v), ks.two_sample(reference, window, v)
-        assert (found.statistic, found.p_value) == (plain.statistic, pytest.approx(plain.p_value, abs=1e-5))
+        assert (found.statistic, found.p_value) == (plain.statistic, pytest.approx(plain.p_value, abs=3e-4))
 
 
 def test_alpha_and_beta_are_the_moments_of_algorithm_2() -> None:
