@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.errors import KafkaError
 
 from connectors.kafka.settings import Connection
@@ -19,12 +19,13 @@ Client = TypeVar("Client")
 
 _UNKNOWN_TOPIC = 3
 _NOT_ALLOWED = 29
+_HUNG_UP = "socket disconnected"
 _HINTS = {
     "Authentication": "the user name or the password is wrong",
     "CERTIFICATE_VERIFY_FAILED": "the broker's certificate is not signed by the given ca_file",
     "Handshake failed": "the broker does not speak TLS at this port, or wants another",
     "UnsupportedSaslMechanism": "the broker does not offer this mechanism",
-    "socket disconnected": "the broker hung up: perhaps this port wants TLS or SASL, or none of them",
+    _HUNG_UP: "the broker hung up: perhaps this port wants TLS or SASL, or none of them",
     "ECONNREFUSED": "nobody listens there",
 }
 
@@ -57,11 +58,21 @@ def client_options(connection: Connection) -> dict[str, Any]:
 
 def connect(connection: Connection, make: Callable[..., Client], **options: Any) -> Client:
     """Make a kafka-python client; an unreachable cluster is an error that names the cause."""
+    network: list[Any] = []
+
+    def kept(**settings: Any) -> Any:
+        network.append(KafkaConsumer.DEFAULT_CONFIG["kafka_client"](**settings))
+        return network[-1]
+
     with _overheard() as said:
         try:
-            return make(**client_options(connection), **options)
+            return make(**client_options(connection), **options, kafka_client=kept)
         except (KafkaError, OSError, ValueError) as error:
-            raise ConnectorError(f"cannot reach Kafka at {_where(connection)}: {_cause(said, error)}") from error
+            for each in network:  # a constructor that fails leaves its thread and its sockets behind
+                each.close()
+            raise ConnectorError(
+                f"cannot reach Kafka at {_where(connection)}: {_cause(said, error, connection)}"
+            ) from error
 
 
 def partitions(connection: Connection, topics: Collection[str]) -> Mapping[str, frozenset[int]]:
@@ -88,9 +99,12 @@ def _where(connection: Connection) -> str:
     return f"{','.join(connection.bootstrap)} ({connection.protocol})"
 
 
-def _cause(said: list[str], error: Exception) -> str:
+def _cause(said: list[str], error: Exception, connection: Connection) -> str:
     for sign, hint in _HINTS.items():
         telling = [line for line in said if sign in line]
+        if telling and sign == _HUNG_UP and connection.mechanism is not None:
+            # A broker closes right after its refusal, and the client may see only that.
+            return f"the broker hung up at the login: the user name or the password is probably wrong ({telling[-1]})"
         if telling:
             return f"{hint} ({telling[-1]})"
     return str(error)

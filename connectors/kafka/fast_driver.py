@@ -256,7 +256,7 @@ class FastWriter:
             options["transaction.timeout.ms"] = int(settings.transaction_timeout * 1000)
         self._producer = Producer(options, logger=log)
         if transactional_id is not None:
-            self._persist("start transactions", self._producer.init_transactions)
+            self._persist(f"start transactions as {transactional_id}", self._producer.init_transactions)
 
     def check(self, topics: Collection[str]) -> None:
         cluster.partitions(self._settings.connection, topics)

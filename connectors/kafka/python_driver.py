@@ -196,6 +196,7 @@ class PythonWriter:
     def __init__(self, settings: SinkSettings, transactional_id: str | None) -> None:
         self._settings = settings
         self._futures: list[Any] = []
+        cluster.partitions(settings.connection, settings.topics)
         self._producer = cluster.connect(
             settings.connection,
             KafkaProducer,
@@ -212,10 +213,9 @@ class PythonWriter:
             retry_backoff_ms=10,
         )
         if transactional_id is not None:
-            self._do("start transactions", self._producer.init_transactions)
+            self._do(f"start transactions as {transactional_id}", self._producer.init_transactions)
 
     def check(self, topics: Collection[str]) -> None:
-        cluster.partitions(self._settings.connection, topics)
         for topic in topics:
             self._do(f"write to {topic}", self._producer.partitions_for, topic)
 

@@ -26,7 +26,7 @@ class Broker:
     def bootstrap(self) -> str:
         return self.cluster.bootstrap
 
-    def create(self, *names: str, partitions: int = 1, **settings: str) -> None:
+    def create(self, *names: str, partitions: int = 1, replicas: int = 1, **settings: str) -> None:
         """Topics, with Kafka's own names for their settings (dots as underscores)."""
         if isinstance(self.cluster, MockCluster):
             for name in names:
@@ -34,7 +34,9 @@ class Broker:
             return
         admin = AdminClient({"bootstrap.servers": self.bootstrap, **_QUIET})
         config = {key.replace("_", "."): value for key, value in settings.items()}
-        for made in admin.create_topics([NewTopic(name, partitions, 1, config=config) for name in names]).values():
+        for made in admin.create_topics(
+            [NewTopic(name, partitions, replicas, config=config) for name in names]
+        ).values():
             made.result(30)
 
     def produce(
@@ -46,7 +48,8 @@ class Broker:
         transactional: bool = False,
     ) -> None:
         """Write records to the partitions of a topic."""
-        settings = {"bootstrap.servers": self.bootstrap, "linger.ms": 20, "compression.type": compression, **_QUIET}
+        settings = {"bootstrap.servers": self.bootstrap, "compression.type": compression, **_QUIET}
+        settings |= {"linger.ms": 20, "message.max.bytes": 4_000_000}
         if transactional:
             settings["transactional.id"] = unique("producer")
         producer = Producer(settings)
@@ -59,6 +62,13 @@ class Broker:
         assert producer.flush(60) == 0
         if transactional:
             producer.commit_transaction()
+
+    def first(self, topic: str) -> int:
+        """Where the first partition of a topic begins now."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": unique("looker"), **_QUIET})
+        low, _ = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
+        consumer.close()
+        return low
 
 
 @dataclass(frozen=True)

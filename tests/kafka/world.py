@@ -154,9 +154,11 @@ class Setup:
     def dead_letters(self) -> str:
         return f"{self.name}-dead"
 
+    replicas: int = 1
+
     def create(self) -> "Setup":
         """The output topics."""
-        self.broker.create(self.results, self.dead_letters)
+        self.broker.create(self.results, self.dead_letters, replicas=self.replicas)
         return self
 
     def config(self, member: str, **source: str) -> Path:
@@ -243,6 +245,14 @@ class Member:
 
     def ended(self, seconds: float = 60.0) -> int:
         return self.process.wait(seconds)
+
+    def wait_until_reading(self) -> None:
+        """Until it has partitions."""
+        deadline = time.monotonic() + 60
+        while "partitions changed" not in self.said:
+            self.check_alive()
+            assert time.monotonic() < deadline, f"no partitions:\n{self.said[-3000:]}"
+            time.sleep(0.02)
 
     def check_alive(self) -> None:
         assert self.process.poll() is None, f"a member ended by itself:\n{self.said[-3000:]}"
