@@ -14,7 +14,7 @@ import yaml
 
 HERE = Path(__file__).parent
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
-OF_STREAM = 'stream="$stream",segment="$segment"'
+OF_STREAM = 'stream="$stream",segment=~"$segment"'
 VERDICTS = (
     "insufficient-data",
     "stable",
@@ -483,7 +483,7 @@ def _datasource() -> dict[str, Any]:
 
 def _variable(name: str) -> dict[str, Any]:
     metric = "shiftwatch_windows_total" if name == "stream" else 'shiftwatch_window_events{stream="$stream"}'
-    return {
+    variable = {
         "name": name,
         "label": name.capitalize(),
         "type": "query",
@@ -492,12 +492,12 @@ def _variable(name: str) -> dict[str, Any]:
         "definition": f"label_values({metric}, {name})",
         "refresh": 2,
         "sort": 1,
-        "current": {"text": "", "value": ""} if name == "segment" else {},
-        # The whole stream has no segment, and an empty label is not among the values of a label.
-        "allowCustomValue": True,
-        "includeAll": name == "segment",
-        "allValue": "" if name == "segment" else None,
     }
+    if name == "segment":
+        # The whole stream has an empty segment, which is not among a label's values: "All" stands for it.
+        whole = {"label": "Segment (All: the whole stream)", "includeAll": True, "allValue": "()"}
+        variable |= {**whole, "current": {"text": "All", "value": "$__all"}}
+    return variable
 
 
 def written() -> dict[Path, str]:
