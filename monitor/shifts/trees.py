@@ -8,8 +8,8 @@
 Fitting, parameters and prediction are scikit-learn's own; what is added is the memory that an adaptation needs.
 
 Where the raw window is not at hand, `adapt_from` takes a monitor's explanations or the corrections of its feed. Where
-not even the training data is, `to_message` and `with_thresholds` carry the adapted thresholds to any copy of the same
-fitted model.
+the model is not at hand, as in the monitor itself, `outline` says what its thresholds follow from, and `to_message`
+and `with_thresholds` carry the adapted thresholds to any copy of the same fitted model.
 
 Class posteriors in the leaves stay those of the training mix, also when `priors` are given: `priors` only say how many
 rows a node should expect (eq 7). Correct posteriors with `monitor.priors.bayes.correct` or the feed's multipliers,
@@ -19,7 +19,7 @@ once.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from monitor.arrays import Flags, Matrix, Vector, frozen_vector
+from monitor.arrays import Flags, Matrix, Vector, frozen_labels, frozen_vector
 from monitor.errors import InputError
 from monitor.shifts.adaptation import (
     Adaptation,
@@ -45,7 +45,8 @@ from monitor.shifts.adaptation import (
     rules_from,
 )
 from monitor.shifts.covariates import Direction
-from monitor.shifts.nodes import Columns, Rule, SplitCounts, Tree, adapted_thresholds, rebuilt, split_counts
+from monitor.shifts.nodes import LEAF, Columns, Rule, SplitCounts, Tree, adapted_thresholds, rebuilt, split_counts
+from monitor.shifts.outline import Outline, TreeOutline, thresholds_message
 from monitor.tolerances import ATTRIBUTE_LEVEL
 
 
@@ -83,23 +84,12 @@ class AdaptedModel:
         return np.asarray(self.classes[np.argmax(self.predict_proba(X), axis=1)])
 
     def to_message(self) -> dict[str, Any]:
-        """What changed, as JSON carries it: `with_thresholds` of the same fitted model gives this model back.
-
-        {"model": fingerprint of the fitted model, "record": what was chosen and why,
-         "trees": [{"nodes": [...], "thresholds": [...], "swapped": [...]}, ...]}, one entry a tree with the numbers of
-        the nodes that moved, their thresholds, and the numbers of those whose children changed places.
-        """
-        trees = []
-        for original, adapted in zip(self.original, self.adapted, strict=True):
-            nodes = np.flatnonzero((original != adapted.thresholds) | adapted.swapped)
-            trees.append(
-                {
-                    "nodes": nodes.tolist(),
-                    "thresholds": adapted.thresholds[nodes].tolist(),
-                    "swapped": np.flatnonzero(adapted.swapped).tolist(),
-                }
-            )
-        return {"model": self.fingerprint, "record": asdict(self.record), "trees": trees}
+        """What changed, as JSON carries it (see `outline.thresholds_message`): `with_thresholds` gives this model back."""
+        moved = [
+            (np.arange(before.size), before, after.thresholds, after.swapped)
+            for before, after in zip(self.original, self.adapted, strict=True)
+        ]
+        return thresholds_message(self.fingerprint, self.record, moved)
 
 
 class _Versatile:
@@ -165,21 +155,39 @@ class _Versatile:
         record = Adaptation("told", 0.0, "none", 0, None, choices)
         return self._adapted(rules, record, None, np.ones(self.training_.priors.size))
 
+    def outline(self) -> Outline:
+        """The decisions of the fitted model, for a monitor that adapts its thresholds without having it."""
+        check_is_fitted(self)
+        trees = []
+        for tree in self._fitted_trees():
+            inner = np.flatnonzero(tree.children_left != LEAF)
+            nodes, attributes = frozen_labels(inner, "nodes"), frozen_labels(tree.feature[inner], "attributes")
+            trees.append(TreeOutline(nodes, attributes, frozen_vector(tree.threshold[inner], "thresholds")))
+        return Outline(self._fingerprint(), self.training_.names, tuple(trees))
+
     def with_thresholds(self, message: Mapping[str, Any]) -> AdaptedModel:
-        """The adapted model that a message of `AdaptedModel.to_message` describes; refuses another model's."""
+        """The adapted model that a message of `AdaptedModel.to_message` or `outline.follow` describes.
+
+        Refuses the message of another model, and one that names what is no decision of this one.
+        """
         check_is_fitted(self)
         trees, fingerprint = self._fitted_trees(), self._fingerprint()
         if message["model"] != fingerprint or len(message["trees"]) != len(trees):
             raise InputError(f"thresholds: want those of model {fingerprint[:12]}, got {str(message['model'])[:12]}")
         adapted = []
         for tree, moved in zip(trees, message["trees"], strict=True):
+            nodes, turned = frozen_labels(moved["nodes"], "nodes"), frozen_labels(moved["swapped"], "swapped")
+            told = frozen_vector(moved["thresholds"], "thresholds", nodes.size)
+            inner = np.flatnonzero(tree.children_left != LEAF)
+            if not (np.isin(nodes, inner).all() and np.isin(turned, inner).all() and np.isfinite(told).all()):
+                raise InputError("thresholds: want finite ones, of nodes that are decisions of the model")
             thresholds, swapped = tree.threshold.copy(), np.zeros(tree.node_count, dtype=bool)
-            thresholds[moved["nodes"]] = moved["thresholds"]
-            swapped[moved["swapped"]] = True
+            thresholds[nodes] = told
+            swapped[turned] = True
             adapted.append((thresholds, swapped))
-        told = dict(message["record"])
-        priors = None if told["priors"] is None else tuple(told["priors"])
-        record = Adaptation(**{**told, "priors": priors, "attributes": parse_choices(told["attributes"])})
+        kept = dict(message["record"])
+        priors = None if kept["priors"] is None else tuple(kept["priors"])
+        record = Adaptation(**{**kept, "priors": priors, "attributes": parse_choices(kept["attributes"])})
         return self._assembled(record, adapted)
 
     def _adapted(

@@ -22,6 +22,7 @@ from monitor.errors import InputError
 from monitor.recalibration import InputCorrection
 from monitor.shifts import VersatileForestClassifier, VersatileTreeClassifier, covariates
 from monitor.shifts.nodes import percentile_threshold
+from monitor.shifts.outline import Outline, follow
 
 # scikit-learn's own forest does not pass this one either: a bootstrap draws rows, whatever their weights.
 FOREST_FAILS = {"check_sample_weight_equivalence_on_dense_data": "a bootstrap draws rows whatever their weights"}
@@ -263,6 +264,40 @@ def test_adapted_thresholds_travel_as_json_to_any_copy_of_the_model(make) -> Non
     other = make(min_samples_leaf=21, random_state=2).fit(X, y)
     with pytest.raises(InputError, match="model"):
         other.with_thresholds(sent.to_message())
+
+
+@pytest.mark.parametrize("make", [VersatileTreeClassifier, lambda **k: VersatileForestClassifier(3, **k)])
+def test_a_monitor_adapts_thresholds_from_an_outline_as_the_model_itself_would(make) -> None:
+    X, y, D, _ = problem()
+    model = make(min_samples_leaf=20, random_state=1).fit(X, y)
+    moved = SHIFTS["mixture"](D)
+    told = {f"x{j}": covariates.explain(model.training_.values[j], moved[:, j]) for j in range(6)}
+    told["x0"] = covariates.explain(model.training_.values[0], -D[:, 0], direction="decreasing")
+    outline = Outline.from_message(json.loads(json.dumps(model.outline().to_message())))
+    message = follow(outline, told)
+    assert message == model.adapt_from(told).to_message()
+    assert message["trees"][0]["swapped"]
+    received = model.with_thresholds(json.loads(json.dumps(message)))
+    np.testing.assert_array_equal(received.predict(moved), model.adapt_from(told).predict(moved))
+
+
+def test_an_outline_whose_attributes_do_not_exist_is_refused(fitted) -> None:
+    message = fitted[0].outline().to_message()
+    message["trees"][0]["attributes"][0] = 6
+    with pytest.raises(InputError, match="attribute"):
+        Outline.from_message(message)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"nodes": [10**6], "thresholds": [1.0]}, {"nodes": [0], "thresholds": [float("nan")]}, {"swapped": [-1]}],
+)
+def test_thresholds_of_no_decision_of_the_model_are_refused(fitted, change) -> None:
+    tree, X, _ = fitted
+    message = tree.adapt(X).to_message()
+    message["trees"][0].update(change)
+    with pytest.raises(InputError, match="decisions"):
+        tree.with_thresholds(message)
 
 
 def test_a_message_names_only_the_nodes_that_moved(fitted) -> None:
