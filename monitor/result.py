@@ -142,9 +142,9 @@ class WindowResult(Part, frozen=True):
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-def encode(result: WindowResult) -> bytes:
-    """The same result gives the same bytes."""
-    return _ENCODER.encode(result)
+def encode(message: WindowResult | Recalibration) -> bytes:
+    """The same message gives the same bytes."""
+    return _ENCODER.encode(message)
 
 
 def json_schema() -> dict[str, Any]:

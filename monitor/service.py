@@ -19,6 +19,7 @@ from monitor.errors import CommitRefusedError
 from monitor.events import DecodedBatch, Decoder, Rejected
 from monitor.happenings import BatchTaken, Committed, Happening, Observer, Reassigned, Turned, WindowAssessed
 from monitor.reference import Reference
+from monitor.result import encode
 from monitor.windowing import Plan, RejectedAt, StreamRows, Windowing
 from monitor.windows import Window, by_segment
 from monitor.wire import Reason
@@ -164,6 +165,7 @@ class Service:
                 assessment = assess(part, watched.reference)
                 seconds = self._clock.elapsed() - started
                 self._write(Message("results", part.key.id.encode(), assessment.to_json()))
+                self._write(Message("recalibrations", _feed_key(part), encode(assessment.recalibration)))
                 self._tell(WindowAssessed(assessment, part, seconds))
 
     def _write(self, message: Message) -> None:
@@ -220,6 +222,11 @@ class Service:
     def _tell(self, happening: Happening) -> None:
         for observer in self._observers:
             observer(happening)
+
+
+def _feed_key(window: Window) -> bytes:
+    """A compacted topic keeps the last message of each stream, and of each segment of it."""
+    return f"{window.key.stream}/{window.key.segment}".rstrip("/").encode()
 
 
 def _fresh_events(decoded: DecodedBatch, fresh: Flags) -> dict[str, int]:
