@@ -13,6 +13,7 @@ from monitor.arrays import Labels, Matrix
 from monitor.calibration import Selection
 from monitor.errors import InputError
 from monitor.holdout import Advance, Chunk, Wanted, infer_schema, read
+from monitor.preflight import Report, measure
 from monitor.reference import Facts, Reference
 from monitor.schema import StreamSchema
 from monitor.tolerances import BUILD_CELLS, BUILD_ROWS
@@ -76,15 +77,19 @@ def build(
     calibration: Selection = "auto",
     facts: Facts | None = None,
     advance: Advance = lambda _read: None,
-) -> Reference:
-    """The reference of a hold-out file; `facts` (who, when) are kept with it."""
+) -> tuple[Reference, Report]:
+    """The reference of a hold-out file, and what was measured on it; `facts` (who, when) are kept with it."""
     schema = infer_schema(path, wanted)
     reservoir = collect(read(path, schema, advance), schema, seed)
-    return Reference.reduce(
+    posteriors, labels, features = reservoir.columns()
+    reference = Reference.reduce(
         schema,
-        *reservoir.columns(),
+        posteriors,
+        labels,
+        features,
         seed=seed,
         calibration=calibration,
         class_counts=reservoir.class_counts.astype(np.float64),
         facts=facts,
     )
+    return reference, measure(reference, posteriors, labels)

@@ -35,7 +35,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     build.add_argument("--positive", default="", metavar="CLASS", help="the class a bare score is the probability of")
     build.add_argument("--calibration", default="auto", help="a method, or auto (default): the lowest log loss")
     build.add_argument("--seed", type=int, default=0, help="for folds, samples and simulations (default: 0)")
-    build.add_argument("--no-report", action="store_true", help="do not measure and write the report")
+    build.add_argument("--no-report", action="store_true", help="do not write the report")
     build.set_defaults(run=_build)
 
     show = actions.add_parser("show", help="explain a reference")
@@ -49,6 +49,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _build(given: argparse.Namespace) -> int:
+    import json  # noqa: PLC0415
     from datetime import UTC, datetime  # noqa: PLC0415
 
     from rich.console import Console  # noqa: PLC0415
@@ -56,12 +57,13 @@ def _build(given: argparse.Namespace) -> int:
 
     from monitor.builder import build  # noqa: PLC0415
     from monitor.holdout import Wanted  # noqa: PLC0415
+    from monitor.preflight_page import page as render  # noqa: PLC0415
 
     classes = tuple(name.strip() for name in given.classes.split(",") if name.strip())
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("reading", total=given.holdout.stat().st_size if given.holdout.exists() else None)
-        reference = build(
+        reference, report = build(
             given.holdout,
             Wanted(given.stream, classes, given.positive),
             seed=given.seed,
@@ -71,6 +73,13 @@ def _build(given: argparse.Namespace) -> int:
         )
     reference.save(given.out)
     _print(_summary(reference, given.out))
+    if not given.no_report:
+        page, data = given.out.with_suffix(".html"), given.out.with_suffix(".json")
+        _write(data, json.dumps(report, indent=1) + "\n")
+        _write(page, render(report))
+        words = {"good": "  good     ", "mind": "  mind this", "bad": "  problem  "}
+        _print("\n".join(f"{words[one['verdict']]}  {one['title']}: {one['text']}" for one in report["advice"]))
+        _print(f"the report is in {page} and {data}")
     return 0
 
 
@@ -94,6 +103,10 @@ def _summary(reference: "Reference", path: Path) -> str:
     from monitor.reference_text import explain  # noqa: PLC0415
 
     return f"{path}\n{explain(reference)}"
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
 
 
 def _print(text: str) -> None:

@@ -180,7 +180,7 @@ def report(lines: list[str]) -> str:
             f"Python {platform.python_version()}, numpy {np.__version__}, scikit-learn {sklearn.__version__}.",
             "",
             f"Mean absolute error of the priors over {SPLITS} splits of {WINDOWS} windows of {EVENTS} events, priors "
-            "uniform on the simplex. Posteriors and samples are identical for all. None of the problems was used to tune.",
+            "uniform on the simplex. Posteriors and samples are identical for all; no problem was used to tune.",
             "",
             *lines,
             "",
