@@ -84,7 +84,7 @@ class AdaptedModel:
         return np.asarray(self.classes[np.argmax(self.predict_proba(X), axis=1)])
 
     def to_message(self) -> dict[str, Any]:
-        """What changed, as JSON carries it (see `outline.thresholds_message`): `with_thresholds` gives this model back."""
+        """What changed, as JSON (see `outline.thresholds_message`): `with_thresholds` gives this model back."""
         moved = [
             (np.arange(before.size), before, after.thresholds, after.swapped)
             for before, after in zip(self.original, self.adapted, strict=True)
