@@ -24,7 +24,7 @@ from monitor.priors.estimate import (
     without_interval,
 )
 from monitor.priors.likelihood import Problem
-from monitor.tolerances import BLOCK_ROWS, POLISHED_GAP, SLD_CHANGE, SLD_ITERATIONS
+from monitor.tolerances import BLOCK_ROWS, CHECKED_ROWS, POLISHED_GAP, SLD_CHANGE, SLD_ITERATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +241,13 @@ def _reported(
 
 def _mean_log_sum(problem: Problem) -> float:
     """The log-likelihood of the source priors: 0 but for rows that do not quite sum to one."""
-    logs = np.log(problem.posteriors @ np.ones(problem.source_priors.size))
-    return float(logs.mean() if problem.weights is None else problem.weights @ logs / problem.weights.sum())
+    total, weight, ones = 0.0, 0.0, np.ones(problem.source_priors.size)
+    for begin in range(0, problem.posteriors.shape[0], CHECKED_ROWS):
+        logs = np.log(problem.posteriors[begin : begin + CHECKED_ROWS] @ ones)
+        weights = np.ones(logs.size) if problem.weights is None else problem.weights[begin : begin + CHECKED_ROWS]
+        total += float(weights @ logs)
+        weight += float(weights.sum())
+    return total / weight
 
 
 def _labelled(posteriors: ArrayLike, labels: ArrayLike, classes: int) -> tuple[Matrix, Labels]:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
+from monitor.tolerances import CHECKED_ROWS
 from monitor.windows import Window
 
 Target = Literal["rate", "sample"]
@@ -102,13 +103,18 @@ def usable_rows(posteriors: ArrayLike) -> tuple[Matrix, int]:
     matrix = np.asarray(posteriors, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[1] == 0:
         raise InputError(f"posteriors: want shape (events, classes), got {matrix.shape}")
-    if matrix.size == 0:
+    if all(_clean(matrix[begin : begin + CHECKED_ROWS]) for begin in range(0, matrix.shape[0], CHECKED_ROWS)):
         return matrix, 0
-    sums = matrix @ np.ones(matrix.shape[1])
-    if np.isfinite(sums.min()) and sums.min() > 0 and np.isfinite(sums.max()) and matrix.min() >= 0:
-        return matrix, 0
+    with np.errstate(invalid="ignore"):
+        sums = matrix.sum(axis=1)
     good = np.isfinite(sums) & (sums > 0) & (matrix >= 0).all(axis=1)
     return matrix[good], int(matrix.shape[0] - good.sum())
+
+
+def _clean(block: Matrix) -> bool:
+    with np.errstate(invalid="ignore"):
+        sums = block @ np.ones(block.shape[1])
+    return bool(sums.min() > 0 and sums.max() < np.inf and block.min() >= 0)
 
 
 def positive_priors(priors: ArrayLike, classes: int, name: str = "source_priors") -> Vector:
