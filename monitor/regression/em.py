@@ -26,10 +26,6 @@ class Climb:
         """True where the gap is below tolerance."""
         return np.asarray(self.gap <= LIKELIHOOD_LEFT)
 
-    def best(self) -> int:
-        """The start with the highest likelihood; the first of them in a tie."""
-        return int(np.argmax(self.log_likelihood))
-
 
 def expect(problem: Problem, state: State) -> tuple[Cube, Vector]:
     """The E-step, eq 2.7, times the events' weights, (S, K, n); and the log-likelihood, eq 2.4, (S,)."""
@@ -46,13 +42,14 @@ def expect(problem: Problem, state: State) -> tuple[Cube, Vector]:
     return shares, np.sum((np.log(total) + top) * problem.event_weights, axis=(1, 2))
 
 
-def step(problem: Problem, model: Model, state: State, cycles: int = 1) -> tuple[State, Vector]:
+def step(problem: Problem, model: Model, state: State) -> tuple[State, Vector]:
     """One EM step, and the log-likelihood *before* it."""
     shares, likelihood = expect(problem, state)
-    coefficients, sigmas = maximise(problem, model.link, shares, state, cycles)
+    coefficients, sigmas = maximise(problem, model.link, shares, state)
     if model.free_proportions:
         counts = shares.sum(axis=2)
-        weights = counts / counts.sum(axis=1, keepdims=True)  # eq 2.9
+        total = counts.sum(axis=1, keepdims=True)
+        weights = np.where(total > 0, counts / np.where(total > 0, total, 1.0), state.weights)  # eq 2.9
     else:
         weights = np.broadcast_to(problem.reference.weights, sigmas.shape)
     return State(weights, coefficients, sigmas), likelihood

@@ -19,6 +19,7 @@ import numpy as np
 from monitor.arrays import Matrix, Vector
 from monitor.regression.maximise import Cube, State
 from monitor.regression.mixture import Mixture
+from monitor.tolerances import PROXIMAL_RIDGE
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -108,13 +109,23 @@ def sweep(
 
     precision = np.matmul(members, products).reshape(chains, components, width, width)
     precision[:, :, np.arange(width), np.arange(width)] += 1.0 / prior.spread
-    covariance = np.linalg.inv(precision)
     pull = np.matmul(members * target[:, None, :], design) + prior.coefficients / prior.spread
-    mean = np.matmul(covariance, pull[..., None])[..., 0]
-    root = np.linalg.cholesky(covariance)
-    noise = np.matmul(root, rng.standard_normal((chains, components, width, 1)))[..., 0]
     sigmas = np.sqrt(variance)
-    return State(weights, mean + sigmas[..., None] * noise, sigmas), likelihood
+    noise = sigmas[..., None] * rng.standard_normal((chains, components, width))
+    return State(weights, _normal(precision, pull, noise), sigmas), likelihood
+
+
+def _normal(precision: Cube, pull: Cube, noise: Cube) -> Cube:
+    """P^-1 pull + P^-1/2 noise, in columns of unit precision, so that units and almost collinear inputs do no harm."""
+    unit = np.sqrt(np.diagonal(precision, axis1=2, axis2=3))
+    scaled = precision / (unit[..., :, None] * unit[..., None, :])
+    width = unit.shape[2]
+    scaled[:, :, np.arange(width), np.arange(width)] += PROXIMAL_RIDGE
+    root = np.linalg.cholesky(scaled)
+    upper = np.swapaxes(root, 2, 3)
+    half = np.linalg.solve(root, (pull / unit)[..., None])
+    drawn: Cube = np.linalg.solve(upper, half + noise[..., None])[..., 0] / unit
+    return drawn
 
 
 def _allocate(logs: Cube, rng: np.random.Generator) -> tuple[Cube, Vector]:

@@ -17,6 +17,9 @@ from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.regression.links import Link
 from monitor.tolerances import EMPTY_COMPONENT, PROXIMAL_RIDGE, SIGMA_FLOOR
 
+NEGLIGIBLE = 1e-280
+"""A sum of squares below this has a reciprocal near the largest float: its component has no intercept or no labels."""
+
 Cube = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
@@ -128,8 +131,8 @@ def _scaled(problem: Problem, link: Link, shares: Cube) -> tuple[Cube, Matrix]:
             total.sum(axis=1, keepdims=True)
             for total in (count, rest_rest, rest_slopes, base_base, base_rest, base_slopes)
         )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        per_base = np.where(base_base > 0, 1.0 / base_base, 0.0)
+    seen = base_base > NEGLIGIBLE
+    per_base = np.where(seen, 1.0 / np.where(seen, base_base, 1.0), 0.0)
     one = np.ones_like(count)
     if link.shape == "intercepts":
         low, high = 1.0 + (base_rest - base_slopes) * per_base, one

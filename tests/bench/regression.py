@@ -241,7 +241,7 @@ def main():
         "# Adaptive mixtures of regressions",
         f"Made by `python -m tests.bench.regression --runs {runs}`.\n",
         "AMRp: the link pM3c by EM, as in the paper; AMRb: Gibbs; MR: a mixture fitted to the new labels alone."
-        " Errors are, as in the paper, the smallest of the K squared errors of each of 5,000 validation events, in the mean.\n",
+        " Errors are, as in the paper, the smallest of the K squared errors of an event, in the mean of 5,000.\n",
         "## The introductory example\n",
         "Twenty labels on [0, 3] of a population whose coefficients and sigmas are three times the reference's;"
         " validation on [-3, 3].\n",

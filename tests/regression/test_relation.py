@@ -116,3 +116,16 @@ def test_the_inflation_of_gaussian_noise_is_near_one_and_of_heavy_tails_above(re
 def test_how_many_labels_to_gather_follows_from_the_parameters(reference):
     assert labels_wanted(reference[0]) == 4 * 5  # M4b with two components and two inputs
     assert labels_wanted(worlds.random_mixture(1, 1, seed=1)) == 20
+
+
+def test_one_component_is_a_plain_regression_and_works_the_same():
+    truth = worlds.random_mixture(1, 2, seed=4)
+    x = worlds.normal(500, 2, seed=1)
+    y = worlds.draw(truth, x, seed=2)
+    model = MixtureOfRegressions(1).fit(x, y)
+    null = calibrate_relation(model, x, y, windows=100)
+    fresh = worlds.normal(60, 2, seed=3)
+    same = relation_test(model, fresh, worlds.draw(truth, fresh, seed=4), null=null)
+    assert same.model == "M1"
+    doubled = worlds.draw(worlds.moved(truth, np.array([1.0, 2.0, 2.0]), 2.0), fresh, seed=5)
+    assert relation_test(model, fresh, doubled, null=null).model == "M2a"

@@ -1,4 +1,4 @@
-"""Carrying a reference over is cheap enough to do for every window that has labels. CPU time: the machine may be busy."""
+"""Carrying a reference over is cheap enough for every window that has labels. CPU time: the machine may be busy."""
 
 import time
 
