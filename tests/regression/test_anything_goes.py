@@ -1,4 +1,4 @@
-"""Any finite labels get an answer or an error of ours: no warning (they are errors here), no stray exception, no NaN."""
+"""Any finite labels get an answer: no warning (they are errors here), no stray exception, no NaN."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -35,10 +35,11 @@ def scene(seed, events, target):
     target=st.sampled_from(["ordinary", "zero", "exact", "wild", "binary"]),
     criterion=st.sampled_from(["bic", "press"]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_every_way_of_adapting_answers(seed, events, target, criterion):
     reference, x, y = scene(seed, events, target)
-    found = adapt(reference, x, y, starts=3, criterion=criterion)
+    models = ["M1", "M2d", "M3b", "pM3d", "M4b", "pM5"]
+    found = adapt(reference, x, y, models=models, starts=2, criterion=criterion)
     assert np.all(np.isfinite(found.predict(x)))
     assert found.description
     posterior = adapt_bayes(reference, x, y, sweeps=20, burn_in=5, prior=Prior.relative(reference, x))
