@@ -97,8 +97,7 @@ def _window(reference: Reference, size: int) -> Report:
     random = np.random.default_rng(reference.sample.seed)
     rows = random.integers(0, reference.sample.labels.size, size)
     window = Window.of(reference.sample.posteriors[rows])
-    name = reference.estimator if reference.estimator in priors.COMBINED else "em"
-    estimate = priors.ESTIMATORS[name].estimate(window, reference)
+    estimate = priors.ESTIMATORS[reference.estimator].estimate(window, reference)
     ratio = float(reference.facts["events"]) / size
     return {
         "events": size,

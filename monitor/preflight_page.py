@@ -1,5 +1,6 @@
 """The preflight report as one page that needs nothing else: no script, no font, no network."""
 
+import math
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -124,7 +125,7 @@ def _reliability(name: str, curves: Mapping[str, Any]) -> str:
 
 
 def _scores(name: str, scores: Mapping[str, Any]) -> str:
-    top = max(*scores["own"], *scores["others"], 0.04)
+    top = math.ceil(max(*scores["own"], *scores["others"], 0.04) * 25) / 25  # quarters of it are short numbers
     plot = Plot(name, "calibrated posterior", "share of events", y_max=top)
     return plot.draw(
         plot.steps(scores["edges"], scores["others"], "b"), plot.steps(scores["edges"], scores["own"], "a")
@@ -148,7 +149,7 @@ def _simulated(report: Mapping[str, Any], drawn: list[str], note: str) -> list[s
     return [
         "<h2>Does the estimate follow the truth?</h2>",
         f'<p class="note">{simulated["windows"]} windows of {simulated["events"]} events with shifted class mixes, '
-        "drawn from these hold-out events and estimated with resampled references. `auto` is the weighted mean; its "
+        "drawn from these hold-out events and estimated with resampled references. auto is the weighted mean; its "
         f"error is measured with weights that never saw the window.{note}</p>",
         _grid(figures),
         "<p></p>",

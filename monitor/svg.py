@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 300, 230, 40, 34, 10, 10
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 300, 230, 48, 34, 10, 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,8 +143,8 @@ def table(results: Mapping[str, Mapping[str, float]], published: bool) -> list[s
     for problem, row in results.items():
         lines.append(f"| {problem} | " + " | ".join(f"{row[name]:.4f}" for name in names) + " |")
     if published:
-        best = {problem: min(row[name] for name in THEIRS) for problem, row in results.items()}
-        relative = {name: np.mean([row[name] / best[p] for p, row in results.items()]) for name in names}
+        best = {problem: np.nanmin([row[name] for name in THEIRS]) for problem, row in results.items()}
+        relative = {name: np.nanmean([row[name] / best[p] for p, row in results.items()]) for name in names}
         lines.append(
             "| **mean, relative to the best published** | " + " | ".join(f"{relative[n]:.3f}" for n in names) + " |"
         )

@@ -29,6 +29,11 @@ class Given(BaseEstimator):
         return posteriors
 
 
+def floored(posteriors):
+    raised = np.maximum(posteriors, 1e-4)
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
 def methods(given):
     return {
         "EMQ": EMQ(given, fit_classifier=False, exact_train_prev=True, calib=None),
@@ -52,7 +57,7 @@ def main(problem, output):
             method.train_prevalence = np.bincount(labels, minlength=hold_out.shape[1]) / labels.size
             method._check_init_parameters()
             # Its calibration has no answer to exact zeros: a floor lets it take part.
-            floor = (lambda p: np.maximum(p, 1e-7)) if name == "EMQ-BCTS" else (lambda p: p)
+            floor = floored if name == "EMQ-BCTS" else (lambda p: p)
             method.aggregation_fit(floor(hold_out), labels)
             estimates[name] = np.array([method.aggregate(floor(pool[rows])) for rows in samples])
         except Exception as error:  # noqa: BLE001 - a method that fails on a problem is a result, and the others go on

@@ -1,0 +1,98 @@
+"""The report says what is wrong with a model that has something wrong with it."""
+
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from monitor.preflight import measure
+from monitor.preflight_page import page
+from monitor.reference import Reference
+from tests.reference.worlds import CLASSES, world
+
+
+def report_of(rows, sharpness=1.0, seed=0, **how):
+    posteriors, labels, _ = world(rows, seed, sharpness)
+    reference = Reference.fit(posteriors, labels, classes=CLASSES, stream="<fraud>", **how)
+    return measure(reference, posteriors, labels)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return report_of(2000, 3.0)
+
+
+def verdicts(report):
+    return {one["title"]: one["verdict"] for one in report["advice"]}
+
+
+def test_it_is_plain_json(report):
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
+
+
+def test_calibration_helps_a_model_that_is_too_sure(report):
+    before, after = report["calibration"]["before"], report["calibration"]["after"]
+    assert after["expected_calibration_error"] < 0.5 * before["expected_calibration_error"]
+    assert after["log_loss"] < before["log_loss"]
+
+
+def test_intervals_shrink_with_the_window_and_the_reference_is_weighed_against_it(report):
+    widths = [window["interval_width"]["dispute"] for window in report["windows"]]
+    assert widths == sorted(widths, reverse=True)
+    assert [window["reference_per_window"] for window in report["windows"]] == [2.0, 0.2, 0.02]
+    assert not any(window["reference_is_enough"] for window in report["windows"])
+    assert verdicts(report)["Largest safe window"] == "mind"
+
+
+def test_a_class_of_twenty_events_is_a_problem():
+    report = report_of(200, estimator="em")
+    assert report["small_classes"] == ["fraud", "dispute"]
+    assert verdicts(report)["Classes too small to estimate"] == "bad"
+
+
+def test_classes_that_look_alike_are_noticed():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 1500)
+    first = np.where(labels == 0, 0.8, 0.2)
+    posteriors = np.column_stack([first, (1 - first) / 2, (1 - first) / 2])
+    reference = Reference.fit(posteriors, labels, classes=CLASSES, estimator="em", calibration="balanced")
+    assert verdicts(measure(reference, posteriors, labels))["Classes look alike"] == "mind"
+
+
+def test_the_estimators_are_ranked_on_simulated_shifts(report):
+    assert set(report["simulated"]["mean_absolute_error"]) == {"em", "pacc", "dfm-energy", "retargeted", "auto"}
+    assert "Estimator: auto" in verdicts(report)
+
+
+def test_without_a_simulation_nothing_is_said_about_one():
+    report = report_of(600, estimator="pacc")
+    assert report["simulated"] is None
+    assert "follow the truth" not in page(report)
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else(report):
+    class Balanced(HTMLParser):
+        def __init__(self):
+            super().__init__()
+            self.open = []
+
+        def handle_starttag(self, tag, attrs):
+            assert tag not in {"script", "link", "img", "iframe"}
+            assert not {"src", "href"} & {name for name, _ in attrs}
+            if tag not in {"meta", "br"}:
+                self.open.append(tag)
+
+        def handle_startendtag(self, tag, attrs):
+            pass
+
+        def handle_endtag(self, tag):
+            assert self.open.pop() == tag
+
+    html = page(report)
+    parser = Balanced()
+    parser.feed(html)
+    assert parser.open == []
+    assert "&lt;fraud&gt;" in html
+    assert "<fraud>" not in html
+    assert "nan" not in html.lower().replace("finance", "")
