@@ -47,7 +47,7 @@ TESTS = {
 """The tests of a whole window, by their names in an assessment; their metrics begin with them."""
 
 
-def test_metric(test: str, part: str) -> str:
+def metric_of_test(test: str, part: str) -> str:
     """The name of the metric of one part of a test."""
     return f"{test.replace('-', '_')}_{part}"
 
@@ -62,7 +62,7 @@ def _tests() -> list[Spec]:
         "significant": "1 if beyond chance and beyond the floor",
     }
     return [
-        Spec(test_metric(test, part), "gauge", f"{what}: {meaning}.", WINDOW)
+        Spec(metric_of_test(test, part), "gauge", f"{what}: {meaning}.", WINDOW)
         for test, what in TESTS.items()
         for part, meaning in parts.items()
     ]

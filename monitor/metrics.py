@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.samples import Exemplar
 
 from connectors.protocols import NEVER
-from monitor.catalogue import BY_NAME, CATALOGUE, Spec, test_metric
+from monitor.catalogue import BY_NAME, CATALOGUE, Spec, metric_of_test
 from monitor.history import Flow, Histogram, History, Snapshot, StreamFacts, Track
 from monitor.readings import Reading
 from monitor.verdict import Verdict
@@ -185,7 +185,7 @@ def _tests(filled: _Filled, of: tuple[str, str], reading: Reading) -> None:
         }
         for part, value in parts.items():
             if value is not None:
-                filled.add(test_metric(name, part), of, _short(value))
+                filled.add(metric_of_test(name, part), of, _short(value))
 
 
 def _features(filled: _Filled, of: tuple[str, str], reading: Reading, snapshot: Snapshot) -> None:

@@ -136,7 +136,7 @@ def not_ready(history: History) -> str:
 
 
 class _Guard:
-    """Asks for the token where there is one, and puts the same headers on every answer. Plain ASGI."""
+    """Refuses bodies and who lacks the token, and puts the same headers on every answer. Plain ASGI."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -148,16 +148,21 @@ class _Guard:
                 message["headers"] = [*message.get("headers", []), *HEADERS.items()]
             await send(message)
 
-        if scope["type"] == "http" and self._token and scope["path"] not in OPEN and not self._may(scope):
-            told = {"WWW-Authenticate": 'Basic realm="Shiftwatch, token as password"'}
-            refusal = PlainTextResponse("a token is needed\n", status_code=401, headers=told)
-            await refusal(scope, receive, with_headers)
-        else:
-            await self._app(scope, receive, with_headers)
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        await (refusal or self._app)(scope, receive, with_headers)
 
-    def _may(self, scope: Scope) -> bool:
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = dict(scope["headers"])
+        if headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers:
+            # Nothing here takes a body: it is not read, and the connection is over.
+            return PlainTextResponse("no body is wanted\n", status_code=413, headers={"Connection": "close"})
+        if self._token and scope["path"] not in OPEN and not self._may(headers.get(b"authorization", b"")):
+            told = {"WWW-Authenticate": 'Basic realm="Shiftwatch, token as password"'}
+            return PlainTextResponse("a token is needed\n", status_code=401, headers=told)
+        return None
+
+    def _may(self, given: bytes) -> bool:
         """`Bearer TOKEN` from programs, or the token as the password of any user from browsers."""
-        given = dict(scope["headers"]).get(b"authorization", b"")
         scheme, _, credentials = given.partition(b" ")
         if scheme.lower() == b"basic":
             try:
