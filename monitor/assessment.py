@@ -348,12 +348,13 @@ def _where_unknown(window: Window, reference: AssessedReference, diagnosis: Diag
     unknown, projections = diagnosis.unknown, ready.projections
     if unknown is None or projections is None or window.features is None:
         return ""
-    beyond = np.nanmedian(projections.standardised(window.features[unknown.beyond]), axis=0)
-    order = np.argsort(-np.abs(beyond), kind="stable")[: reasons.NAMED]
+    apart = np.abs(np.median(projections.standardised(window.features[unknown.beyond]), axis=0))
+    order = np.argsort(-apart, kind="stable")[: reasons.NAMED]
+    there = np.nanmedian(window.features[unknown.beyond][:, projections.columns[order]], axis=0)
     return ", ".join(
-        f"{reference.features[projections.columns[k]].feature.name} is "
-        f"{beyond[k] * projections.scale[k] + projections.centre[k]:.3g} there, {projections.centre[k]:.3g} elsewhere"
-        for k in order
+        f"{reference.features[projections.columns[k]].feature.name} is {value:.3g} there, "
+        f"{projections.medians[k]:.3g} elsewhere"
+        for k, value in zip(order, there, strict=True)
     )
 
 

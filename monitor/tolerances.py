@@ -212,8 +212,8 @@ NOVELTY_LEVELS = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 NOVELTY_TAIL = 10.0
 
 # Median squared distance from their own centre, per dimension, up to which novel events count as one class. Unknown
-# classes in the verdict study have 0.9 to 1.2; events thrown out of known classes by a rotation 2.9 to 7.
-COMPACT_SPREAD = 1.8
+# classes in the verdict study have 0.9 to 1.9; events thrown out of known classes by a rotation 2.9 to 7.
+COMPACT_SPREAD = 2.4
 
 # Features that the search for unknown mass works in; more are first projected onto this many random directions.
 LANDSCAPE_COLUMNS = 32
