@@ -1,14 +1,14 @@
 """Everything that turns raw records into columns of events, or into rejections with a named reason.
 
 A record is a JSON object, one event, or an array of them. Nothing is done per event in Python that can be done per
-batch: records are decoded into generated types (`wire`), then checked as columns (`scored`). One bad record, or one
-bad event of an array, never costs a good one; whatever the bytes, the answer is a value and never an exception.
+batch: records are decoded into generated types (`wire`), taken apart into plain arrays (`extraction`), and checked
+as columns (`scored`). One bad record, or one bad event of an array, never costs a good one; whatever the bytes, the
+answer is a value and never an exception.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from types import NoneType
 from typing import Any
 
@@ -18,14 +18,19 @@ import numpy as np
 from connectors.protocols import RawBatch
 from monitor.arrays import Labels
 from monitor.errors import InputError
+from monitor.extraction import Extract, Extractor, Part
 from monitor.schema import StreamSchema
-from monitor.scored import Columns, LateLabels, Part, Scored
+from monitor.scored import LateLabels, Misfit, Scored, judge
 from monitor.tolerances import AHEAD, RECORD_BYTES, RECORD_EVENTS
 from monitor.wire import UNREADABLE, Fault, Reason, find_fault, wire
 
 __all__ = ["DecodedBatch", "Decoder", "LateLabels", "Limits", "Reason", "Rejected", "Scored"]
 
 _DETAIL = 200  # characters: an explanation, not a copy of the record
+
+# Records whose events exist at the same time: half a megabyte of Python objects, which stay in the processor's cache
+# until they have been taken apart.
+_AT_ONCE = 512
 
 _as_array = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -64,18 +69,6 @@ class DecodedBatch:
     rejected: tuple[Rejected, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Parsed:
-    """Events of any stream, and where each stands."""
-
-    events: Sequence[Any]
-    kinds: Collection[Any]
-    """The generated types among them."""
-    index: Labels
-    position: Labels | None = None
-    """The place inside its record's array; None when no record is an array."""
-
-
 class Decoder:
     """Decodes batches of records for a fixed set of streams. It holds no state between batches."""
 
@@ -93,64 +86,68 @@ class Decoder:
             raise InputError(f"schemas: want one for each of one or more streams, got {names}")
         self.limits = limits
         self._wires = {}
-        self._columns = {}
+        self._extractors = {}
         for schema in schemas:
             name, fields = schema.stream, tuple((segments or {}).get(schema.stream, ()))
             self._wires[name] = wire(schema, fields, name in identified)
-            self._columns[self._wires[name].event] = Columns(schema, fields, name in identified)
+            self._extractors[self._wires[name].event] = Extractor(schema, fields, name in identified)
         event: Any = None
-        for kind in self._columns:
+        for kind in self._extractors:
             event = kind if event is None else event | kind
         self._decode_event: Callable[[Any], Any] = msgspec.json.Decoder(event).decode
         self._decode_record: Callable[[Any], Any] = msgspec.json.Decoder(event | list[event]).decode
 
     def decode(self, batch: RawBatch, now: int) -> DecodedBatch:
         """All events and rejections of a batch; `now` is in microseconds since the epoch."""
-        parsed, rejected = self._parse(batch.records)
+        rejected: list[Rejected] = []
+        extracts: dict[Any, list[Extract]] = {}
+        for first in range(0, len(batch.records), _AT_ONCE):
+            for kind, part in self._parts(batch, first, rejected):
+                extracts.setdefault(kind, []).append(self._extractors[kind].extract(part))
         scored: dict[str, Scored] = {}
         late_labels: dict[str, LateLabels] = {}
-        for kind, rows in _by_kind(parsed):
-            columns, part = self._columns[kind], Part(parsed.events, parsed.index, batch.timestamps)
-            some, labels, misfits = columns.of(
-                part if rows is None else part.take(rows.tolist()), now + self.limits.ahead
-            )
-            stream = columns.schema.stream
-            if some is not None:
-                scored[stream] = some
-            if labels is not None:
-                late_labels[stream] = labels
-            for row, reason, detail in misfits:
-                at = row if rows is None else int(rows[row])
-                rejected.append(_rejection(batch.records, parsed, at, Fault(reason, detail, stream)))
+        for kind, parts in extracts.items():
+            schema = self._extractors[kind].schema
+            judged = judge(parts, len(schema.classes), now + self.limits.ahead)
+            if judged.scored is not None:
+                scored[schema.stream] = judged.scored
+            if judged.late_labels is not None:
+                late_labels[schema.stream] = judged.late_labels
+            rejected.extend(_rejection(batch.records, schema.stream, misfit) for misfit in judged.misfits)
         rejected.sort(key=lambda one: one.index)
         return DecodedBatch(scored, late_labels, tuple(rejected))
 
-    def _parse(self, records: Sequence[bytes | None]) -> tuple[_Parsed, list[Rejected]]:
-        """Every event that has the shape of one, and the rejection of everything that has not."""
-        items: list[Any] = []  # for each record its event, its list of events, or None
-        rejected: list[Rejected] = []
-        remaining = iter(self._readable(records))
+    def _parts(self, batch: RawBatch, first: int, rejected: list[Rejected]) -> Iterator[tuple[Any, Part]]:
+        """The events of the next records by their generated type; what has not the shape of one is rejected."""
+        items = self._parse(batch.records[first : first + _AT_ONCE], first, rejected)
+        index = np.arange(first, first + len(items))
+        kinds = set(map(type, items))
+        if len(kinds) == 1 and kinds.isdisjoint((list, NoneType)):
+            yield kinds.pop(), Part(items, index, None, batch.timestamps)
+            return
+        for place, item in enumerate(items):
+            fault = self._array_fault(item) if type(item) is list else None
+            if fault is not None:
+                items[place] = None
+                rejected.append(_rejected(first + place, fault, batch.records[first + place]))
+        for kind, events, places, position in _by_kind(items):
+            yield kind, Part(events, index[places], position, batch.timestamps)
+
+    def _parse(self, some: Sequence[bytes | None], first: int, rejected: list[Rejected]) -> list[Any]:
+        """For each record its event, its list of events, or None for one that is rejected here."""
+        items: list[Any] = []
+        remaining = iter(self._readable(some))
         while True:
             try:
                 # `extend` keeps what it took before an exception, so the length says which record raised it.
                 items.extend(map(self._decode_record, remaining))
             except (*UNREADABLE, TypeError):  # TypeError: the record is None
                 index = len(items)
-                item, faults = self._salvage(records[index])
+                item, faults = self._salvage(some[index])
                 items.append(item)
-                rejected.extend(_rejected(index, fault, raw) for fault, raw in faults)
+                rejected.extend(_rejected(first + index, fault, raw) for fault, raw in faults)
             else:
-                break
-        kinds = set(map(type, items))
-        if list in kinds:
-            for index, item in enumerate(items):
-                fault = self._array_fault(item) if type(item) is list else None
-                if fault is not None:
-                    items[index] = None
-                    rejected.append(_rejected(index, fault, records[index]))
-        elif NoneType not in kinds:
-            return _Parsed(items, kinds, np.arange(len(items))), rejected
-        return _flattened(items), rejected
+                return items
 
     def _readable(self, records: Sequence[bytes | None]) -> Sequence[bytes | None]:
         """The records with None in place of those that are too large to look at."""
@@ -191,37 +188,24 @@ class Decoder:
         return None
 
 
-def _flattened(items: Sequence[Any]) -> _Parsed:
-    """One row for each event, without the places of those that were rejected."""
-    nested = [item if type(item) is list else (item,) for item in items]
-    sizes = np.fromiter(map(len, nested), np.int64, len(nested))
-    events = list(chain.from_iterable(nested))
-    index = np.repeat(np.arange(sizes.size), sizes)
-    position = np.arange(len(events)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    kept = np.array([event is not None for event in events], dtype=np.bool_)
-    found = [event for event in events if event is not None]
-    return _Parsed(found, set(map(type, found)), index[kept], position[kept])
-
-
-def _by_kind(parsed: _Parsed) -> Iterator[tuple[Any, Labels | None]]:
-    """Which rows are whose, by generated type; None instead of all rows."""
-    if len(parsed.kinds) == 1:
-        yield next(iter(parsed.kinds)), None
-        return
-    rows: dict[Any, list[int]] = {}
-    for row, event in enumerate(parsed.events):
-        rows.setdefault(type(event), []).append(row)
+def _by_kind(items: Sequence[Any]) -> Iterator[tuple[Any, list[Any], Labels, Labels]]:
+    """The events of each generated type, which item each comes from, and its place in that item if it is a list."""
+    rows: dict[Any, list[tuple[Any, int, int]]] = {}
+    for place, item in enumerate(items):
+        for position, event in enumerate(item if type(item) is list else (item,)):
+            if event is not None:  # else it has been rejected
+                rows.setdefault(type(event), []).append((event, place, position))
     for kind, some in rows.items():
-        yield kind, np.array(some, dtype=np.int64)
+        events, places, positions = zip(*some, strict=True)
+        yield kind, list(events), np.array(places), np.array(positions)
 
 
-def _rejection(records: Sequence[bytes | None], parsed: _Parsed, row: int, fault: Fault) -> Rejected:
+def _rejection(records: Sequence[bytes | None], stream: str, misfit: Misfit) -> Rejected:
     """The rejection of an event that did decode."""
-    index = int(parsed.index[row])
-    raw = records[index]
-    if raw is not None and raw.lstrip().startswith(b"[") and parsed.position is not None:
-        raw = bytes(_as_array.decode(raw)[parsed.position[row]])
-    return _rejected(index, fault, raw)
+    raw = records[misfit.index]
+    if raw is not None and misfit.position is not None and raw.lstrip().startswith(b"["):
+        raw = bytes(_as_array.decode(raw)[misfit.position])
+    return _rejected(misfit.index, Fault(misfit.reason, misfit.detail, stream), raw)
 
 
 def _rejected(index: int, fault: Fault, raw: bytes | None) -> Rejected:

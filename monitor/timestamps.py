@@ -1,7 +1,5 @@
 """Event times: RFC 3339 text and epoch milliseconds to microseconds since the epoch, a whole column at a time."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +16,7 @@ BAD_TIME = NO_TIME - 1
 _SHORTEST = len("2026-11-18T09:00:00Z")
 _LONGEST = len("2026-11-18T09:00:00.123456789012+00:00")
 _OFFSET = len("+00:00")
+_LINE_FEED = ord("\n")
 _MINUTE = len("2026-11-18T09:00")  # two words of eight bytes
 _FIRST_MS = -62_167_219_200_000  # year 0, the first that RFC 3339 can write
 _LAST_MS = 253_402_300_799_999  # the end of year 9999, the last one
@@ -33,34 +32,41 @@ def from_epoch_ms(milliseconds: NDArray[np.float64]) -> Times:
     return times
 
 
-def from_rfc3339(texts: Sequence[str]) -> Times:
-    """RFC 3339 text, section 5.6, digits after the microsecond dropped; `BAD_TIME` where it is anything else.
+def from_rfc3339(lines: str) -> Times:
+    """RFC 3339 text, section 5.6, one time a line; `BAD_TIME` where it is anything else.
 
-    A leap second (:60) is the first second of the next minute, as in POSIX time. An offset is required.
+    Digits after the microsecond are dropped. A leap second (:60) is the first second of the next minute, as in POSIX
+    time. An offset is required.
     """
-    lengths = set(map(len, texts))
-    if len(lengths) == 1:
-        return _same_length(texts, lengths.pop())
+    # "replace" keeps one byte per character, and a question mark fits nowhere in a time.
+    text = np.frombuffer(f"{lines}\n".encode("ascii", "replace"), np.uint8)
+    width = lines.find("\n") + 1 or text.size
+    if text.size % width == 0:
+        rows = text.reshape(-1, width)
+        if (rows[:, -1] == _LINE_FEED).all() and np.count_nonzero(text == _LINE_FEED) == rows.shape[0]:
+            return _same_length(rows[:, :-1])
+    texts = lines.split("\n")
     times = np.empty(len(texts), dtype=np.int64)
     sizes = np.fromiter(map(len, texts), np.int64, len(texts))
-    for length in lengths:
+    for length in set(sizes.tolist()):
         where = np.flatnonzero(sizes == length)
-        times[where] = _same_length([texts[row] for row in where.tolist()], length)
+        joined = "".join([texts[row] for row in where.tolist()])
+        rows = np.frombuffer(joined.encode("ascii", "replace"), np.uint8).reshape(where.size, length)
+        times[where] = _same_length(rows)
     return times
 
 
-def _same_length(texts: Sequence[str], length: int) -> Times:
-    if not _SHORTEST <= length <= _LONGEST:
-        return np.full(len(texts), BAD_TIME, dtype=np.int64)
-    # "replace" keeps one byte per character, and a question mark fits nowhere in a time.
-    rows = np.frombuffer("".join(texts).encode("ascii", "replace"), np.uint8).reshape(-1, length)
+def _same_length(rows: Characters) -> Times:
+    """Times of which each has its own row of characters."""
+    times = np.full(rows.shape[0], BAD_TIME, dtype=np.int64)
+    if not _SHORTEST <= rows.shape[1] <= _LONGEST:
+        return times
     zulu = (rows[:, -1] | 32) == ord("z")
     if zulu.all():
         return _local(rows[:, :-1])
-    times = np.full(len(texts), BAD_TIME, dtype=np.int64)
     if zulu.any():
         times[zulu] = _local(rows[zulu, :-1])
-    if length >= _SHORTEST + _OFFSET - 1:
+    if rows.shape[1] >= _SHORTEST + _OFFSET - 1:
         times[~zulu] = _with_offset(rows[~zulu])
     return times
 

@@ -49,19 +49,19 @@ def texts(draw: st.DrawFn) -> str:
     return text
 
 
-@given(st.lists(texts() | st.text(max_size=45), max_size=20))
+@given(st.lists((texts() | st.text(max_size=45)).map(lambda text: text.replace("\n", "?")), min_size=1, max_size=20))
 @example(["2024-02-29T00:00:00Z", "2023-02-29T00:00:00Z", "1900-02-29T00:00:00Z", "2000-02-29T00:00:00Z"])
 @example(["2016-12-31T23:59:60Z", "1969-12-31T23:59:59.999999Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
 def test_text_means_what_it_means_to_datetime(some: list[str]) -> None:
-    assert from_rfc3339(some).tolist() == [slowly(text) for text in some]
+    assert from_rfc3339("\n".join(some)).tolist() == [slowly(text) for text in some]
 
 
 def test_a_leap_second_is_the_first_of_the_next_minute() -> None:
-    assert from_rfc3339(["2016-12-31T23:59:60Z"]).tolist() == from_rfc3339(["2017-01-01T00:00:00Z"]).tolist()
+    assert from_rfc3339("2016-12-31T23:59:60Z").tolist() == from_rfc3339("2017-01-01T00:00:00Z").tolist()
 
 
 def test_an_offset_is_required() -> None:
-    assert from_rfc3339(["2026-11-18T09:00:00"]).tolist() == [BAD_TIME]
+    assert from_rfc3339("2026-11-18T09:00:00").tolist() == [BAD_TIME]
 
 
 @given(st.integers(-62_167_219_200_000, 253_402_300_799_999))
