@@ -9,7 +9,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,20 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from monitor.arrays import Labels, Matrix
+from connectors.protocols import RawBatch
+from monitor.arrays import UNLABELLED, Labels, Matrix
 from monitor.columns import checked_posteriors, class_names, class_numbers, describe, encode, is_missing
 from monitor.errors import InputError
+from monitor.events import DecodedBatch, Decoder
 from monitor.schema import Feature, StreamSchema
 from monitor.tolerances import CATEGORIES_KEPT, PROBED_ROWS
 
 ROWS = 10_000
 """Rows read at a time: a few megabytes."""
+
+LINES = (".jsonl", ".ndjson")
+FAR_AHEAD = 2**61
+"""No event's time is later: when hold-out events happened does not matter."""
 
 RESERVED = frozenset({"stream", "id", "timestamp", "label", "score", "prediction", "posteriors", "features"})
 """Columns of a table that are never features, as are those under `posteriors.` and `segment.`"""
@@ -68,6 +74,9 @@ def infer_schema(path: Path, wanted: Wanted) -> StreamSchema:
 
 def read(path: Path, schema: StreamSchema, advance: Advance) -> Iterator[Chunk]:
     """All events of the file, some thousands at a time."""
+    if path.suffix in LINES:
+        yield from _decoded_lines(path, schema, advance)
+        return
     row = 0
     for table in _tables(path, ROWS, advance):
         rows = _height(table)
@@ -76,6 +85,37 @@ def read(path: Path, schema: StreamSchema, advance: Advance) -> Iterator[Chunk]:
         except InputError as error:
             raise InputError(f"{path}: between rows {row + 1} and {row + rows}: {error}") from error
         row += rows
+
+
+def _decoded_lines(path: Path, schema: StreamSchema, advance: Advance) -> Iterator[Chunk]:
+    """Lines are scored events, and held to the same contract as in production."""
+    first = next(_tables(path, 1, lambda _read: None), {})
+    stream = str(first.get("stream", [""])[0] or "")
+    decoder, done = Decoder([replace(schema, stream=stream)]), 0
+    with path.open("rb") as file:
+        while lines := list(islice(file, ROWS)):
+            numbers = np.arange(done, done + len(lines))
+            timestamps = np.zeros(len(lines), dtype=np.int64)
+            batch = RawBatch(str(path), lines, numbers, done + len(lines), timestamps)
+            yield _labelled(path, done, decoder.decode(batch, FAR_AHEAD), stream)
+            done += len(lines)
+            advance(file.tell())
+
+
+def _labelled(path: Path, done: int, batch: DecodedBatch, stream: str) -> Chunk:
+    if batch.rejected:
+        one = batch.rejected[0]
+        raise InputError(f"{path}: line {done + one.index + 1}: {one.reason.value}: {one.detail}")
+    if batch.late_labels:
+        first = int(batch.late_labels[stream].index[0])
+        raise InputError(f"{path}: line {done + first + 1}: a label without posteriors; join labels to events first")
+    scored = batch.scored[stream]
+    labels = scored.rows.labels
+    unlabelled = np.ones(scored.index.size, dtype=np.bool_) if labels is None else labels == UNLABELLED
+    if labels is None or unlabelled.any():
+        line = done + int(scored.index[int(unlabelled.argmax())]) + 1
+        raise InputError(f"{path}: line {line}: no label; a reference is built from labelled events")
+    return Chunk(scored.rows.posteriors, labels, scored.rows.features)
 
 
 def _chunk(table: Table, schema: StreamSchema) -> Chunk:
@@ -169,7 +209,7 @@ def _height(table: Table) -> int:
 
 
 def _tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
-    readers = {".jsonl": _json_lines, ".ndjson": _json_lines, ".csv": _csv_tables, ".parquet": _parquet_tables}
+    readers = {**dict.fromkeys(LINES, _json_lines), ".csv": _csv_tables, ".parquet": _parquet_tables}
     if path.suffix not in readers:
         raise InputError(f"{path}: want a file that ends in one of {sorted(readers)}")
     if not path.is_file():

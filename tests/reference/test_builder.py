@@ -76,18 +76,44 @@ def test_unnamed_posteriors_go_by_the_classes_that_are_given(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"label": None}, "1 are missing, the first in row 7"),
-        ({"label": "theft"}, r"\['theft'\] are not among the classes"),
-        ({"posteriors": {"legit": 0.5, "fraud": 0.5}}, "1 rows are NaN or infinite, the first is row 7"),
-        ({"posteriors": {"legit": 0.5, "fraud": 0.9, "dispute": 0.1}}, "do not sum to 1"),
-        ({"features": {"a": "many", "b": 1, "country": "BE"}}, "feature a: want numbers"),
+        ({"label": None}, "no label"),
+        ({"label": "theft"}, "bad-label"),
+        ({"posteriors": {"legit": 0.5, "fraud": 0.5}}, "wrong-classes"),
+        ({"posteriors": {"legit": 0.5, "fraud": 0.9, "dispute": 0.1}}, "posterior-sum"),
+        ({"posteriors": None}, "a label without posteriors"),
+        ({"features": {"a": "many", "b": 1, "country": "BE"}}, "bad-features"),
+        ({"stream": "other"}, "unknown-stream"),
     ],
 )
-def test_a_bad_event_is_named_with_its_file_and_place(tmp_path, fields, message):
+def test_a_bad_event_is_named_with_its_line(tmp_path, fields, message):
     path = write_jsonl(tmp_path / "x.jsonl", row7=fields)
     schema = infer_schema(write_jsonl(tmp_path / "good.jsonl"), Wanted())
-    with pytest.raises(InputError, match=rf"x\.jsonl: between rows 1 and 200: .*{message}"):
+    with pytest.raises(InputError, match=rf"x\.jsonl: line 8: {message}"):
         list(read(path, schema, lambda _read: None))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (["", 0.5, 0.5, 1], "labels: 1 are missing"),
+        (["c", 0.5, 0.5, 1], r"\['c'\] are not among the classes"),
+        (["a", "nan", 0.5, 1], "1 rows are NaN or infinite"),
+        (["a", "", 0.5, 1], "1 rows are NaN or infinite"),
+        (["a", "half", 0.5, 1], "want 2 numbers in every event"),
+        (["a", 0.5, 0.6, 1], "do not sum to 1"),
+        (["a", 0.5, 0.5, "many"], "feature x: want numbers"),
+    ],
+)
+def test_a_bad_row_of_a_table_is_named_with_its_file(tmp_path, row, message):
+    def table(name, rows):
+        with (tmp_path / name).open("w", newline="") as file:
+            csv.writer(file).writerows([["label", "posteriors.a", "posteriors.b", "x"], *rows])
+        return tmp_path / name
+
+    good = [["a", 0.9, 0.1, 1.5], ["b", 0.2, 0.8, 2.5]]
+    schema = infer_schema(table("good.csv", good), Wanted())
+    with pytest.raises(InputError, match=rf"x\.csv: between rows 1 and 3: .*{message}"):
+        list(read(table("x.csv", [*good, row]), schema, lambda _read: None))
 
 
 @pytest.mark.parametrize(
