@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from connectors import open_both
 from connectors.protocols import Sink, Source
+from monitor.allocation import keep_freed_memory
 from monitor.config import Config, load
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder
@@ -51,6 +52,7 @@ def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
 
 def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> bool:
     """Run the service that a configuration describes; says whether it came to the end of its source."""
+    keep_freed_memory()
     source, sink, watched = opened(config, base)
     with stop_on_signals() as stopping, shown(config) as showing, served(config, base, watched, source) as serving:
         service(config, watched, source, sink, [*showing, *serving, *observers]).run(stopping)
