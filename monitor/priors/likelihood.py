@@ -84,8 +84,8 @@ def maximise(problem: Problem, start: Vector | None = None, tolerance: float = P
     """Maximise the likelihood; `start` only saves steps.
 
     A large problem is first solved on every eighth row, as that one is on an eighth of its own. Curvature is then
-    borrowed from the thinner problem, while gradient, value and certificate come from all rows: a third of the cost. A
-    step that does not bring the gap down to an eighth ends the loan.
+    borrowed from the thinner problem, while gradient, value and certificate come from all rows: a third of the cost.
+    Two steps that do not bring the gap down to an eighth end the loan.
     """
     rows = problem.posteriors.shape[0]
     if problem.weights is not None or rows < 2 * WARM_START_ROWS:
@@ -102,19 +102,20 @@ def maximise(problem: Problem, start: Vector | None = None, tolerance: float = P
 def _climb(problem: Problem, here: Local, tolerance: float, few: Problem | None = None) -> Optimum:
     if not np.isfinite(here.value):
         here = look(problem, 0.99 * here.priors + 0.01 * problem.source_priors)
+    gap_before = np.inf
     for iteration in range(1, NEWTON_STEPS + 1):
         if here.gap <= tolerance:
             return Optimum(here, iteration, "certified optimum")
         if few is not None and here.borrowed:
             here = replace(here, hessian=look(few, here.priors).hessian)
         there = _step(problem, here)
-        if here.borrowed and (there is None or there.gap > here.gap / THINNING):
+        if here.borrowed and (there is None or there.gap > gap_before / THINNING):
             better = here if there is None else there
             there = look(problem, better.priors)
         if there is None:
             reason = "certified optimum to rounding" if here.gap <= LIKELIHOOD_GAP else "no further progress"
             return Optimum(here, iteration, reason)
-        here = there
+        gap_before, here = here.gap, there
     return Optimum(here, NEWTON_STEPS, "step limit")
 
 
