@@ -502,9 +502,7 @@ def _variable(name: str) -> dict[str, Any]:
 
 def written() -> dict[Path, str]:
     """Every file with its content."""
-    files = {
-        HERE / "dashboards" / f"{name}.json": json.dumps(dashboard(name), indent=2) + "\n" for name in DASHBOARDS
-    }
+    files = {HERE / "dashboards" / f"{name}.json": json.dumps(dashboard(name), indent=2) + "\n" for name in DASHBOARDS}
     note = "# Written by deploy/grafana/build.py from deploy/prometheus/shiftwatch.rules.yml.\n"
     text = yaml.safe_dump(alerts(), sort_keys=False, width=160)
     return files | {HERE / "provisioning" / "alerting" / "shiftwatch.yml": note + text}

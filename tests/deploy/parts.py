@@ -1,0 +1,107 @@
+"""The real parts: Prometheus and Alertmanager of Debian, started on loopback; and a receiver for their alerts."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx
+import pytest
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def need(*programs: str) -> None:
+    """Skips with the reason where a program is missing; in CI it must be there."""
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing and os.environ.get("CI") == "true":
+        pytest.fail(f"{', '.join(missing)} must be installed in CI")
+    if missing:
+        pytest.skip(
+            f"{', '.join(missing)} cannot be found: apt-get install prometheus prometheus-alertmanager chromium"
+        )
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def until(true: Callable[[], Any], seconds: float, what: str) -> Any:
+    """The first true answer; fails after so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if answer := true():
+                return answer
+        except httpx.TransportError:
+            pass
+        time.sleep(0.2)
+    raise AssertionError(f"after {seconds:.0f} s still waiting for {what}")
+
+
+@contextmanager
+def running(
+    command: list[str], log: Path, environment: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process while the block runs; what it wrote stands in the log."""
+    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+class Receiver:
+    """Takes what Alertmanager sends to a webhook."""
+
+    def __init__(self) -> None:
+        self.alerts: list[dict[str, Any]] = []
+        alerts = self.alerts
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                alerts.extend(json.loads(self.rfile.read(int(self.headers["content-length"])))["alerts"])
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def names(self, status: str) -> set[str]:
+        return {alert["labels"]["alertname"] for alert in self.alerts if alert["status"] == status}
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class Prometheus:
+    """A running one, asked over its API."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        answer = httpx.get(self.url + "/api/v1/query", params={"query": expression}).json()
+        assert answer["status"] == "success", (expression, answer)
+        found: list[dict[str, Any]] = answer["data"]["result"]
+        return found

@@ -1,0 +1,154 @@
+"""What is shipped for operation is valid by the tools that will read it, and speaks of metrics that exist."""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from connectors import open_both
+from monitor.catalogue import CATALOGUE
+from monitor.config import load
+from monitor.verdict import Verdict
+from tests.deploy.parts import DEPLOY, need
+
+KNOWN = {name for spec in CATALOGUE for name in spec.series} | {
+    "shiftwatch_process_resident_memory_bytes",
+    "shiftwatch_process_cpu_seconds_total",
+}
+
+
+def tool(*command: str, cwd: Path | None = None) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def used(text: str) -> set[str]:
+    return set(re.findall(r"\bshiftwatch_[a-z_]+\b", text))
+
+
+def rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load((DEPLOY / "prometheus" / "shiftwatch.rules.yml").read_text(encoding="utf-8"))["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def test_alert_rules_pass_promtool_and_their_own_tests() -> None:
+    need("promtool")
+    folder = DEPLOY / "prometheus"
+    tool("promtool", "check", "rules", "shiftwatch.rules.yml", cwd=folder)
+    tool("promtool", "check", "config", "prometheus.yml", cwd=folder)
+    tool("promtool", "test", "rules", "shiftwatch.rules.test.yml", cwd=folder)
+
+
+def test_the_alertmanager_example_passes_amtool_and_routes_by_severity() -> None:
+    need("amtool")
+    config = str(DEPLOY / "alertmanager" / "alertmanager.yml")
+    tool("amtool", "check-config", config)
+    for severity, receiver in (("critical", "on-call"), ("warning", "team"), ("info", "record")):
+        routed = ["--verify.receivers", receiver, f"severity={severity}", "alertname=X"]
+        tool("amtool", "config", "routes", "test", "--config.file", config, *routed)
+
+
+def test_alerts_and_dashboards_name_only_metrics_and_verdicts_that_exist() -> None:
+    for path in [DEPLOY / "prometheus" / "shiftwatch.rules.yml", *(DEPLOY / "grafana" / "dashboards").glob("*.json")]:
+        text = path.read_text(encoding="utf-8").replace("\\", "")
+        assert used(text) <= KNOWN, path
+        for names in re.findall(r'verdict=~?"([^"]*)"', text):
+            assert set(names.split("|")) <= {str(verdict) for verdict in Verdict}
+
+
+def test_every_alert_says_what_is_wrong_how_bad_it_is_and_has_a_runbook() -> None:
+    headings = {
+        line.lstrip("# ").strip().lower()
+        for line in (DEPLOY / "RUNBOOK.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("#")
+    }
+    for rule in rules():
+        assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+        assert {"summary", "description", "runbook"} <= set(rule["annotations"])
+        file, _, anchor = rule["annotations"]["runbook"].partition("#")
+        assert (file, anchor) == ("deploy/RUNBOOK.md", rule["alert"].lower())
+        assert anchor in headings
+
+
+def test_every_verdict_has_its_page_in_the_runbook() -> None:
+    text = (DEPLOY / "RUNBOOK.md").read_text(encoding="utf-8")
+    assert all(f"`{verdict}`" in text for verdict in Verdict)
+
+
+def test_dashboards_and_alerts_of_grafana_are_what_their_builder_writes() -> None:
+    """Run `python deploy/grafana/build.py`."""
+    spec = importlib.util.spec_from_file_location("build", DEPLOY / "grafana" / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    build = importlib.util.module_from_spec(spec)
+    sys.modules["build"] = build  # dataclasses look their module up
+    spec.loader.exec_module(build)
+    for path, content in build.written().items():
+        assert path.read_text(encoding="utf-8") == content, path
+    assert set(build.VERDICTS) == {str(verdict) for verdict in Verdict}
+
+
+def test_panels_do_not_overlap_and_have_descriptions() -> None:
+    for path in (DEPLOY / "grafana" / "dashboards").glob("*.json"):
+        taken: set[tuple[int, int]] = set()
+        for panel in json.loads(path.read_text(encoding="utf-8"))["panels"]:
+            place = panel["gridPos"]
+            cells = {
+                (x, y)
+                for x in range(place["x"], place["x"] + place["w"])
+                for y in range(place["y"], place["y"] + place["h"])
+            }
+            assert place["x"] + place["w"] <= 24
+            assert not cells & taken
+            assert panel["description"]
+            taken |= cells
+
+
+def test_the_configurations_in_deploy_are_valid(tmp_path: Path) -> None:
+    manifest = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "shiftwatch.yaml").read_text(encoding="utf-8")))
+    (config,) = [one["data"]["shiftwatch.toml"] for one in manifest if one["kind"] == "ConfigMap"]
+    compose = (DEPLOY / "compose" / "config" / "shiftwatch.toml").read_text(encoding="utf-8")
+    secret = tmp_path / "token"
+    secret.write_text("a token\n", encoding="utf-8")
+    for text in (config, compose.replace("/run/secrets/token", str(secret))):
+        path = tmp_path / "shiftwatch.toml"
+        path.write_text(text, encoding="utf-8")
+        loaded = load(path, {"KAFKA_PASSWORD": "p", "SHIFTWATCH_TOKEN": "t"})
+        assert loaded.server is not None
+        assert loaded.server.token
+        ends = [
+            (table["url"], {key: value for key, value in table.items() if key != "url"})
+            for table in (loaded.source, loaded.sink)
+        ]
+        open_both(ends[0], ends[1])  # finds every problem, and connects to nothing yet
+        assert tomllib.loads(text)["source"]["group"]
+
+
+def test_the_kubernetes_manifests_fit_their_schemas() -> None:
+    if importlib.util.find_spec("kubernetes_validate") is None:
+        pytest.skip("kubernetes-validate is not installed: pip install '.[deploy]'")
+    tool(sys.executable, "-m", "kubernetes_validate", "--strict", str(DEPLOY / "kubernetes" / "shiftwatch.yaml"))
+
+
+def test_the_container_file_passes_hadolint() -> None:
+    hadolint = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
+    if hadolint is None:
+        pytest.skip("hadolint is not installed: pip install '.[deploy]'")
+    tool(hadolint, str(DEPLOY / "container" / "Containerfile"))
+
+
+def test_the_systemd_unit_passes_its_own_verifier(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze cannot be found: not a machine with systemd")
+    unit = tmp_path / "shiftwatch.service"
+    text = (DEPLOY / "systemd" / "shiftwatch.service").read_text(encoding="utf-8")
+    unit.write_text(text.replace("/opt/shiftwatch/bin/shiftwatch", shutil.which("true") or "/bin/true"))
+    tool("systemd-analyze", "verify", str(unit))
