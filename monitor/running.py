@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from connectors import open_both
 from connectors.protocols import Sink, Source
-from monitor.allocation import keep_freed_memory
+from monitor.allocation import collect_garbage_rarely, keep_freed_memory
 from monitor.config import Config, load
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder
@@ -54,6 +54,7 @@ def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> boo
     """Run the service that a configuration describes; says whether it came to the end of its source."""
     keep_freed_memory()
     source, sink, watched = opened(config, base)
+    collect_garbage_rarely()
     with stop_on_signals() as stopping, shown(config) as showing, served(config, base, watched, source) as serving:
         service(config, watched, source, sink, [*showing, *serving, *observers]).run(stopping)
         return not stopping()

@@ -1,0 +1,269 @@
+"""Events per second from a real Kafka topic, as ratios to the bare poll loop of the same client in the same run.
+
+    python -m tests.bench.kafka              the table
+    python -m tests.bench.kafka --memory     10,000,000 events through one service, resident memory every second
+
+Each measurement is a process of its own, the ways of reading take turns, and the best of the rounds counts: what
+another process takes from the machine can only make a round slower. Processor seconds are given beside wall seconds.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from connectors.kafka import open_source, source_settings
+from connectors.memory import MemorySink
+from connectors.protocols import Checkpoint, Message
+from monitor.allocation import collect_garbage_rarely, keep_freed_memory
+from monitor.events import Decoder
+from monitor.happenings import BatchTaken, Happening
+from monitor.reference import Reference
+from monitor.service import Pace, Service, Watched
+from monitor.timewindows import TimePlan
+from monitor.windowing import StreamRows, Windowing
+from tests.kafka import apache
+from tests.kafka.topics import Broker
+
+REPORTS = Path(__file__).parent / "reports"
+PARTITIONS = 4
+WINDOW_EVENTS = 10_000
+STEP_US = 1_000
+START_US = 1_763_456_400_000_000
+LATER = 2**60  # no event lies in the future
+PLAN = TimePlan(WINDOW_EVENTS * STEP_US, WINDOW_EVENTS * STEP_US, 100 * STEP_US, 10 * WINDOW_EVENTS)
+SHAPES = {"2 classes": (2, 0, 1_000_000), "10 classes, 10 features": (10, 10, 400_000)}
+WAYS = ("bare", "windows", "assessed", "fast windows", "fast assessed")
+
+
+def reference(classes: int, features: int) -> Reference:
+    rng = np.random.default_rng(1)
+    labels = np.arange(10_000) % classes
+    posteriors = rng.dirichlet(np.ones(classes), 10_000) + 2 * np.eye(classes)[labels]
+    posteriors /= posteriors.sum(axis=1, keepdims=True)
+    table = rng.normal(size=(10_000, features)) + 0.1 * labels[:, None] if features else None
+    names = [f"f{number}" for number in range(features)] or None
+    return Reference.fit(posteriors, labels, table, feature_names=names, stream="bench")
+
+
+def records(classes: int, features: int, count: int) -> Iterator[tuple[int, bytes]]:
+    """Events in the order of their time, dealt to the partitions in turn."""
+    rng = np.random.default_rng(2)
+    pool = rng.dirichlet(np.ones(classes), 5_000).round(4)
+    inputs = rng.normal(size=(5_000, features)).round(4)
+    tails = [
+        (f'"posteriors":{row.tolist()}' + (f',"features":{values.tolist()}' if features else "")).replace(" ", "")
+        for row, values in zip(pool / pool.sum(axis=1, keepdims=True).round(6), inputs, strict=True)
+    ]
+    for number in range(count):
+        at = (START_US + number * STEP_US) // 1000
+        yield number % PARTITIONS, f'{{"stream":"bench","timestamp":{at},{tails[number % 5_000]}}}'.encode()
+
+
+def fill(broker: Broker, topic: str, shape: str, count: int) -> None:
+    classes, features, _ = SHAPES[shape]
+    chunk: dict[int, list[bytes | None]] = {partition: [] for partition in range(PARTITIONS)}
+    for number, (partition, record) in enumerate(records(classes, features, count), 1):
+        chunk[partition].append(record)
+        if number % 100_000 == 0 or number == count:
+            broker.produce(topic, chunk)
+            chunk = {partition: [] for partition in range(PARTITIONS)}
+
+
+class Stopwatch:
+    """Runs from the first records on: connecting, joining and importing are not what is measured."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+        self._timed = 0
+        self._began = (0.0, 0.0)
+
+    def saw(self, records: int) -> bool:
+        """Whether there is more to come."""
+        if self._began == (0.0, 0.0):
+            self._began = (time.perf_counter(), time.process_time())
+        else:
+            self._timed += records
+        self.left -= records
+        return self.left > 0
+
+    def result(self) -> dict[str, float]:
+        """Events per wall second and per processor second."""
+        wall, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
+        return {"wall": self._timed / wall, "cpu": self._timed / cpu}
+
+
+def bare(bootstrap: str, topic: str, watch: Stopwatch) -> None:
+    """Nothing but the client: poll and drop."""
+    from kafka import KafkaConsumer, TopicPartition  # noqa: PLC0415 - only this way needs it
+
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap, auto_offset_reset="earliest", enable_auto_commit=False, max_poll_records=2000
+    )
+    consumer.assign([TopicPartition(topic, partition) for partition in range(PARTITIONS)])
+    while watch.saw(sum(map(len, found.values()))) if (found := consumer.poll(200)) else True:
+        pass
+    consumer.close()
+
+
+def windows(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: str) -> None:
+    """Poll, decode and cut into windows, which are dropped."""
+    source = open_source(source_settings({"bootstrap": bootstrap, "topics": topic, "driver": driver}, {}))
+    decoder = Decoder([reference(*SHAPES[shape][:2]).schema])
+    windowing = Windowing({"bench": PLAN})
+    source.start(None)
+    going = True
+    while going:
+        change = source.reassigned()
+        for partition, progress in change.came.items() if change else ():
+            windowing.begin(partition, progress)
+        for batch in source.poll(0.2):
+            decoded = decoder.decode(batch, LATER)
+            rows = {name: StreamRows(s.rows, batch.offsets[s.index]) for name, s in decoded.scored.items()}
+            windowing.add(batch.partition, batch.next_offset, rows)
+            going = watch.saw(len(batch.records))
+        for _ in windowing.close(source.partitions()):
+            pass
+    source.close()
+
+
+class Forgetful(MemorySink):
+    """Forgets the results, so that memory shows what the service keeps and not what the sink was given."""
+
+    def write(self, message: Message) -> None:
+        """Dropped."""
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Nothing to publish."""
+
+
+def assessed(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: str) -> None:
+    """The whole service, every window assessed in full."""
+    made = reference(*SHAPES[shape][:2])
+    source = open_source(source_settings({"bootstrap": bootstrap, "topics": topic, "driver": driver}, {}))
+
+    def count(happening: Happening) -> None:
+        if isinstance(happening, BatchTaken):
+            watch.saw(happening.records)
+
+    watched = {"bench": Watched(made, PLAN)}
+    service = Service(
+        watched, Decoder([made.schema]), source, Forgetful(), observers=[count], pace=Pace(poll=0.2, idle=0.0)
+    )
+    service.run(lambda: watch.left <= 0)
+
+
+def measure(way: str, shape: str, bootstrap: str, topic: str, count: int) -> None:
+    """One measurement in this process, as JSON."""
+    driver, watch = "fast" if way.startswith("fast") else "python", Stopwatch(count)
+    if way == "bare":
+        bare(bootstrap, topic, watch)
+        print(json.dumps(watch.result()))
+        return
+    keep_freed_memory()  # as `shiftwatch run` does
+    collect_garbage_rarely()
+    if way.endswith("windows"):
+        windows(bootstrap, topic, watch, shape, driver)
+    else:
+        assessed(bootstrap, topic, watch, shape, driver)
+    print(json.dumps(watch.result()))
+
+
+def apart(*arguments: str) -> "subprocess.Popen[str]":
+    """The same in a process of its own."""
+    return subprocess.Popen([sys.executable, "-m", "tests.bench.kafka", *arguments], stdout=subprocess.PIPE, text=True)
+
+
+def table(broker: Broker, rounds: int, scale: float) -> str:
+    """Every way on every shape, in turn."""
+    lines = []
+    for shape, (_, _, full) in SHAPES.items():
+        topic, count = shape.replace(" ", "-").replace(",", ""), int(full * scale)
+        broker.create(topic, partitions=PARTITIONS)
+        fill(broker, topic, shape, count)
+        best: dict[str, dict[str, float]] = {way: {"wall": 0.0, "cpu": 0.0} for way in WAYS}
+        for _ in range(rounds):
+            for way in WAYS:
+                output, _ = apart("--measure", way, shape, broker.bootstrap, topic, str(count)).communicate()
+                got = json.loads(output)
+                best[way] = {clock: max(rate, got[clock]) for clock, rate in best[way].items()}
+                print(shape, way, {clock: round(rate) for clock, rate in got.items()}, file=sys.stderr)
+        for way in WAYS:
+            wall, cpu = best[way]["wall"], best[way]["cpu"]
+            lines.append(
+                f"| {shape} | {way} | {wall:,.0f} | {wall / best['bare']['wall']:.2f} |"
+                f" {cpu / best['bare']['cpu']:.2f} |"
+            )
+    head = "| events | what is done | events/s | ratio to bare | ratio in processor time |\n|---|---|--:|--:|--:|\n"
+    return head + "\n".join(lines) + "\n"
+
+
+def memory(broker: Broker, count: int) -> list[tuple[float, float]]:
+    """Seconds and resident megabytes while one service reads a long topic."""
+    shape = "2 classes"
+    broker.create("long", partitions=PARTITIONS)
+    filling = threading.Thread(target=fill, args=(broker, "long", shape, count))
+    filling.start()
+    process = apart("--measure", "assessed", shape, broker.bootstrap, "long", str(count))
+    began, seen = time.monotonic(), []
+    while process.poll() is None:
+        pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+        seen.append((time.monotonic() - began, pages * resource.getpagesize() / 1e6))
+        time.sleep(1.0)
+    filling.join()
+    return seen
+
+
+def plot(seen: list[tuple[float, float]], count: int, path: Path) -> None:
+    import matplotlib as mpl  # noqa: PLC0415 - an extra
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    figure, axes = plt.subplots(figsize=(7, 3))
+    axes.plot(*zip(*seen, strict=True))
+    axes.set(xlabel="seconds", ylabel="resident MB", ylim=(0, None), title=f"{count:,} events through one service")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the number of events")
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--measure", nargs=5, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        *what, count = given.measure
+        measure(*what, int(count))
+        return
+    reason = apache.unavailable()
+    if reason is not None:
+        sys.exit(f"Apache Kafka cannot run here: {reason}")
+    with tempfile.TemporaryDirectory() as folder:
+        cluster = apache.Cluster(Path(folder) / "kafka")
+        try:
+            if given.memory:
+                count = int(10_000_000 * given.scale)
+                seen = memory(Broker(cluster), count)
+                plot(seen, count, REPORTS / "kafka_memory.png")
+                half = [megabytes for _, megabytes in seen[len(seen) // 4 :]]
+                print(f"{count:,} events in {seen[-1][0]:.0f} s; resident after the first quarter:")
+                print(f"{min(half):.0f} to {max(half):.0f} MB, at the end {half[-1]:.0f} MB")
+            else:
+                print(table(Broker(cluster), given.rounds, given.scale))
+        finally:
+            cluster.close()
+
+
+if __name__ == "__main__":
+    main()
