@@ -175,7 +175,8 @@ def _features(bins: Bins, latest: Reading) -> str:
         return ""
     hidden = len(bins.features) - len(rows)
     moved = "".join(
-        f'<li><b>{text(one.name)}</b> <span class="kind">{text(one.kind)}</span> {text(one.explanation)}</li>'
+        f"<li><b>{text(one.name)}</b>{text(one.explanation.removeprefix(one.name))} "
+        f'<span class="kind">{text(one.kind)}</span></li>'
         for one in sorted(latest.moved, key=lambda one: -one.effect)[:10]
     )
     now = f'<ul class="moved">{moved}</ul>' if moved else '<p class="muted">None moved in the last window.</p>'
