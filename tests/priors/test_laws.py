@@ -148,12 +148,8 @@ def test_one_hot_rows_are_no_trouble(name: str) -> None:
     assert found.priors.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in NAMES if not ESTIMATORS[name].binary_only and "features" not in name]
-)
+@pytest.mark.parametrize("name", [name for name in NAMES if ESTIMATORS[name].applies_to(150, features=False)])
 def test_a_hundred_and_fifty_classes_are_no_trouble(name: str) -> None:
-    if "both" in name:
-        pytest.skip("the same map as on posteriors")
     rng = np.random.default_rng(0)
     problem = Problem.simple(150, 4.0)
     g, labels, _ = problem.draw(3000, problem.source_priors, rng)
