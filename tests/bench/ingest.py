@@ -1,0 +1,172 @@
+"""How fast JSONL bytes become closed windows, against the bare typed decode of the same lines in the same run.
+
+    python -m tests.bench.ingest [--events 100000] [--rounds 9]
+
+The rounds of all steps are interleaved and each step's best one counts: what else the machine does then hits all alike.
+"""
+
+import argparse
+import gc
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from connectors.jsonl import JsonlSource
+from connectors.protocols import RawBatch
+from connectors.synthetic import SyntheticOptions, write
+from connectors.worlds import Form, Period, World
+from monitor.allocation import keep_freed_memory
+from monitor.events import Decoder
+from monitor.schema import StreamSchema
+from monitor.timewindows import TimePlan
+from monitor.windowing import StreamRows, Windowing
+
+REPORT = Path(__file__).parent / "reports" / "ingest.md"
+STREAM = "demo"
+LATER = 2**60  # no event lies in the future
+PLAN = TimePlan(size=600_000_000, slide=600_000_000, lateness=30_000_000, most=1_000_000)  # 10,000 events a window
+HOLD = TimePlan(size=10**15, slide=10**15, lateness=0, most=10**9)  # one window that holds everything
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the events look like."""
+
+    classes: int
+    features: int
+    form: Form
+
+    @property
+    def world(self) -> World:
+        names = tuple(f"class-{number}" for number in range(self.classes))
+        axes = tuple(f"feature-{number}" for number in range(self.features or 4))
+        return World(STREAM, names, (1 / self.classes,) * self.classes, axes)
+
+    @property
+    def schema(self) -> StreamSchema:
+        return self.world.schema if self.features else StreamSchema(STREAM, self.world.classes)
+
+    def bare(self) -> Callable[[bytes], Any]:
+        """The typed decode that one would write by hand for exactly these events."""
+        fields: list[tuple[str, Any]] = [("stream", str), ("id", str), ("timestamp", str)]
+        fields.append(("posteriors", self._vector(self.world.classes, self.classes)))
+        if self.features:
+            fields.append(("features", self._vector(self.world.features, self.features)))
+        return msgspec.json.Decoder(msgspec.defstruct("Event", fields, gc=False)).decode
+
+    def _vector(self, names: tuple[str, ...], size: int) -> Any:
+        if self.form == "list":
+            return tuple.__class_getitem__((float,) * size)
+        places = [f"x{number}" for number in range(size)]
+        rename = dict(zip(places, names, strict=True))
+        return msgspec.defstruct("Vector", [(place, float) for place in places], rename=rename, gc=False)
+
+
+def read(path: Path) -> Iterator[RawBatch]:
+    """The file as records."""
+    source = JsonlSource(path)
+    source.start(None)
+    while not source.finished:
+        yield from source.poll(0)
+
+
+def each(batches: Iterable[RawBatch], step: Callable[[RawBatch], object]) -> None:
+    """Do something with every batch, and keep nothing."""
+    for batch in batches:
+        step(batch)
+
+
+def windows(path: Path, decoder: Decoder, plan: TimePlan) -> Windowing:
+    """The whole path, as the service walks it; the windows are closed and dropped."""
+    source, windowing = JsonlSource(path), Windowing({STREAM: plan})
+    source.start(None)
+    while not source.finished:
+        for batch in source.poll(0):
+            decoded = decoder.decode(batch, LATER)
+            rows = {name: StreamRows(one.rows, batch.offsets[one.index]) for name, one in decoded.scored.items()}
+            windowing.add(batch.partition, batch.next_offset, rows)
+        for _ in windowing.close(source.partitions()):
+            pass
+    return windowing
+
+
+def measure(case: Case, events: int, rounds: int, folder: Path) -> dict[str, float]:
+    """Nanoseconds of processor time an event, by step; and bytes a buffered event over those of its columns."""
+    path = folder / "events.jsonl"
+    periods = (Period("calm", events),)
+    write(path, SyntheticOptions(case.world, periods, form=case.form, features=bool(case.features)))
+    decoder, bare, records = Decoder([case.schema]), case.bare(), list(read(path))
+    steps: dict[str, Callable[[], object]] = {
+        "bare": lambda: each(records, lambda batch: [bare(record) for record in batch.records]),
+        "bare from bytes": lambda: each(read(path), lambda batch: [bare(record) for record in batch.records]),
+        "columns": lambda: each(read(path), lambda batch: decoder.decode(batch, LATER)),
+        "windows": lambda: windows(path, decoder, PLAN),
+    }
+    best = dict.fromkeys(steps, float("inf"))
+    for _ in range(rounds):
+        for name, step in steps.items():
+            gc.collect()
+            started = time.process_time()
+            step()
+            best[name] = min(best[name], time.process_time() - started)
+    found = {name: seconds / events * 1e9 for name, seconds in best.items()}
+    found["memory"] = held(path, decoder) / (events * 8 * (1 + case.classes + case.features))
+    return found
+
+
+def held(path: Path, decoder: Decoder) -> int:
+    """Bytes that an open window holds with all events of the file in it."""
+    decoder.decode(next(read(path)), LATER)  # whatever is made once has been made
+    gc.collect()
+    tracemalloc.start()
+    windowing = windows(path, decoder, HOLD)
+    gc.collect()
+    now, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert windowing.rows
+    return now
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--events", type=int, default=100_000)
+    arguments.add_argument("--rounds", type=int, default=9)
+    given = arguments.parse_args()
+    keep_freed_memory()
+    lines = [
+        "# From JSONL bytes to closed windows",
+        "",
+        f"Made by `python -m tests.bench.ingest --events {given.events} --rounds {given.rounds}`.",
+        "",
+        "Bare: msgspec decodes lines that lie ready in memory into a hand-written struct of exactly these fields.",
+        "Bare from bytes: the same, but the lines are first read from the file and cut, as the other two must.",
+        "Columns: file to checked columns. Windows: file to closed, ordered windows of 10,000 events.",
+        "All steps run with `keep_freed_memory`, as the service does. Other work on the machine costs the steps with "
+        "large arrays more than the bare decode.",
+        "Nanoseconds of processor time an event on one core; the ratios are bare over windows.",
+        "",
+        "| classes | features | form | bare | bare from bytes | columns | windows | events/s "
+        "| ratio to bare | ratio to bare from bytes | bytes held / float64 columns |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        for case in (Case(c, f, form) for form in ("list", "object") for c in (2, 10) for f in (0, 10)):
+            found = measure(case, given.events, given.rounds, Path(folder))
+            whole = found["windows"]
+            times = " | ".join(f"{found[name]:.0f}" for name in ("bare", "bare from bytes", "columns", "windows"))
+            lines.append(
+                f"| {case.classes} | {case.features} | {case.form} | {times} | {1e9 / whole:,.0f} "
+                f"| {found['bare'] / whole:.2f} | {found['bare from bytes'] / whole:.2f} | {found['memory']:.2f} |"
+            )
+            print(lines[-1])
+    REPORT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
