@@ -383,3 +383,12 @@ SKEWED = 0.3
 
 # The smallest distance from a log-normal's origin that is told apart, in the feature's own unit.
 BEHIND_ORIGIN = 1e-6
+
+# Standardised values are cut here, infinite ones included: far beyond any data, far within single precision.
+FARTHEST = 1e9
+
+# Variance of a mean, in units of within-class variance, that stands for a map that does not vary at all.
+SMALLEST_VARIANCE = 1e-12
+
+# A share of a class with a standard error of 1 is no estimate: 1 / variance.
+LEAST_CURVATURE = 1.0

@@ -22,7 +22,7 @@ from scipy.special import chdtrc, fdtrc, ndtr
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts.categories import effective_size
 from monitor.shifts.prepared import Block, Moments, Prepared
-from monitor.tolerances import FIT_RIDGE, IDENTIFIED_CURVATURE
+from monitor.tolerances import FIT_RIDGE, IDENTIFIED_CURVATURE, LEAST_CURVATURE, SMALLEST_VARIANCE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +122,7 @@ def soft_deficit(reference: Prepared, mean: Vector, events: int) -> Tested | Non
     a, b = moments.means.T, mean[at]
     covariance = _covariance(moments, moments.source_priors, events)
     weighted = np.linalg.inv(covariance + _ridge(covariance))
-    solver = np.linalg.pinv(a.T @ weighted @ a, rcond=IDENTIFIED_CURVATURE, hermitian=True) @ a.T @ weighted
+    solver = _seen_inverse(a.T @ weighted @ a)[0] @ a.T @ weighted
     deficit = 1.0 - float((solver @ b).sum())
     ones = solver.sum(axis=0)
     error = float(np.sqrt(ones @ covariance @ ones))
@@ -149,7 +149,9 @@ def _covariance(moments: Moments, priors: Vector, events: int) -> Matrix:
 
 
 def _ridge(covariance: Matrix) -> Matrix:
-    return np.asarray(FIT_RIDGE * max(float(np.trace(covariance)) / len(covariance), 1e-300) * np.eye(len(covariance)))
+    return np.asarray(
+        FIT_RIDGE * max(float(np.trace(covariance)) / len(covariance), SMALLEST_VARIANCE) * np.eye(len(covariance))
+    )
 
 
 def _least_squares(a: Matrix, b: Vector, covariance: Matrix) -> tuple[Vector, Matrix, Matrix, bool]:
@@ -157,14 +159,22 @@ def _least_squares(a: Matrix, b: Vector, covariance: Matrix) -> tuple[Vector, Ma
     weighted: Matrix = np.asarray(np.linalg.inv(covariance + _ridge(covariance)), dtype=np.float64)
     classes = a.shape[1]
     centring = np.eye(classes) - 1.0 / classes
-    gram = a.T @ weighted @ a
-    centred = centring @ gram @ centring
-    spread: Matrix = np.linalg.pinv(centred, rcond=IDENTIFIED_CURVATURE, hermitian=True) @ a.T @ weighted
+    inverse, identified = _seen_inverse(centring @ (a.T @ weighted @ a) @ centring)
+    spread: Matrix = inverse @ a.T @ weighted
     even = np.ones(classes) / classes
     free: Vector = even + spread @ (b - a @ even)
-    curvatures = np.linalg.eigvalsh(centred)
-    identified = classes < 2 or bool(curvatures[1] > IDENTIFIED_CURVATURE * curvatures[-1])
     return free, spread, weighted, identified
+
+
+def _seen_inverse(curvature: Matrix) -> tuple[Matrix, bool]:
+    """The inverse on directions that the data see, and whether they see all that sum to zero.
+
+    The inverse of a curvature is a variance of shares: a direction with a variance above 1 is not seen at all.
+    """
+    values, vectors = np.linalg.eigh(curvature)
+    seen = values > max(LEAST_CURVATURE, IDENTIFIED_CURVATURE * float(values[-1]))
+    inverse: Matrix = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+    return inverse, int(seen.sum()) >= len(values) - 1
 
 
 def _null(product: Matrix, statistic: float, counts: Vector) -> tuple[float, float, float]:

@@ -28,6 +28,7 @@ from monitor.tolerances import (
     COLUMNS_IN_MAP,
     CONSTANT_SPREAD,
     COVARIANCE_PRIOR_ROWS,
+    FARTHEST,
     LINEAR_UP_TO,
     PROJECTIONS,
     ROWS_PER_COORDINATE,
@@ -109,7 +110,9 @@ class Projections:
         values = features[:, self.columns]
         if self.skewed.size:
             values[:, self.skewed] = unskewed(values[:, self.skewed], self.origin, self.tail)
-        scaled = ((values - self.centre) / (self.scale * LINEAR_UP_TO)).astype(np.float32)
+        with np.errstate(over="ignore"):
+            values = (values - self.centre) / (self.scale * LINEAR_UP_TO)
+        scaled = np.clip(values, -FARTHEST, FARTHEST).astype(np.float32)
         np.nan_to_num(scaled, copy=False, nan=0.0)
         np.arcsinh(scaled, out=scaled)
         scaled *= np.float32(LINEAR_UP_TO)

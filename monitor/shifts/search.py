@@ -47,7 +47,7 @@ def rest(looked: Looked, reference: Prepared, suspects: list[int], level: float)
 
 def _without(looked: Looked, reference: Prepared, columns: frozenset[int]) -> Match | None:
     at, moments = without(reference, columns)
-    if moments.scale.size < moments.class_counts.size:
+    if not at.size or moments.scale.size < moments.class_counts.size:
         return None
     mean: Vector = looked.mean[at] * reference.moments.scale[at]
     if reference.projections is not None and looked.standardised is not None:

@@ -1,0 +1,100 @@
+"""Whatever a window holds: a verdict with a reason, JSON that fits its schema, and nothing that is not a number."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from monitor.assessment import assess
+from monitor.result import json_schema
+from monitor.schema import StreamSchema
+from monitor.verdict import Verdict
+from monitor.windows import Window
+from tests.assessment import worlds
+
+VALIDATOR = jsonschema.Draft202012Validator(json_schema())
+
+
+def refuse(constant):
+    raise AssertionError(f"{constant} in the JSON")
+
+
+def checked(window, reference):
+    """The assessment, after its message was held against the schema."""
+    found = assess(window, reference)
+    message = json.loads(found.to_json(), parse_constant=refuse)
+    VALIDATOR.validate(message)
+    assert message["reasons"]
+    assert all(reason for reason in message["reasons"])
+    assert "nan" not in " ".join(message["reasons"])
+    return found
+
+
+@pytest.mark.parametrize("rows", [0, 1, 99])
+def test_too_few_events_are_insufficient_data(rows):
+    found = checked(worlds.window(max(rows, 1), 1).take(slice(0, rows)), worlds.reference())
+    assert found.verdict is Verdict.INSUFFICIENT_DATA
+    assert not found.recalibration.apply
+
+
+def test_rows_that_are_no_posteriors_are_counted_and_left_out():
+    g = np.array(worlds.window(1000, 2).posteriors)
+    g[:300] = np.nan
+    g[300:400] = 0.0
+    g[400:410] = -1.0
+    found = checked(Window.of(g), worlds.reference())
+    assert (found.events, found.unusable) == (590, 410)
+
+
+@pytest.mark.parametrize("one_hot", [True, False])
+def test_one_hot_and_uniform_posteriors(one_hot):
+    g = np.tile([1.0, 0.0, 0.0], (500, 1)) if one_hot else np.full((500, 3), 1 / 3)
+    checked(Window.of(g), worlds.plain_reference())
+    checked(Window.of(g, np.zeros((500, 4))), worlds.reference())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, 1e300, -1e300])
+def test_every_feature_the_same_value(value):
+    g = worlds.window(500, 3).posteriors
+    found = checked(Window.of(g, np.full((500, 4), value)), worlds.reference())
+    assert found.verdict not in {Verdict.STABLE, Verdict.PRIOR_SHIFT}
+
+
+def test_unseen_categories_are_a_moved_feature():
+    x, _ = worlds.draw(1000, 4)
+    table = worlds.mixed(x, 1)
+    assert checked(Window.of(worlds.posteriors(x), table), worlds.mixed_reference()).verdict is Verdict.STABLE
+    table[:, 3] = 3.0
+    found = checked(Window.of(worlds.posteriors(x), table), worlds.mixed_reference())
+    assert found.features["colour"].kind == "categories"
+    assert found.verdict is Verdict.COVARIATE_SHIFT
+
+
+def test_a_hundred_classes():
+    rng = np.random.default_rng(5)
+    labels = np.concatenate([np.repeat(np.arange(100), 2), rng.integers(0, 100, 3000)])
+    logits = rng.normal(size=(labels.size, 100))
+    logits[np.arange(labels.size), labels] += 3
+    g = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    schema = StreamSchema("wide", tuple(f"c{y}" for y in range(100)))
+    reference = worlds.cheaply(schema, g, labels, None)
+    checked(Window.of(g[:1500]), reference)
+
+
+rows = st.integers(0, 260)
+wild = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, 1.0, 3.0, np.nan]))
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_window_at_all(data):
+    n = data.draw(rows)
+    g = data.draw(hnp.arrays(float, (n, 3), elements=wild, fill=st.sampled_from([0.0, 0.3, 1.0])))
+    x = data.draw(hnp.arrays(float, (n, 5), elements=wild, fill=wild))
+    with np.errstate(over="ignore", invalid="ignore"):
+        window = Window.of(g, x)
+        checked(window, worlds.mixed_reference())
