@@ -91,21 +91,22 @@ def adapted_thresholds(
 
 def _walk(tree: Tree, columns: Columns, left_shares: Vector, thresholds: Vector, swapped: Flags) -> None:
     """Set the thresholds that have a share, in place, parents first: a node's rows depend on those above it."""
-    sharing = ~np.isnan(left_shares)
+    sharing = (~np.isnan(left_shares)).tolist()
     wanted = _leads_to(tree, sharing)
     children = tree.children_left.tolist(), tree.children_right.tolist()
     feature, missing_left = tree.feature.tolist(), tree.missing_go_to_left.astype(bool).tolist()
+    attributes = [np.ascontiguousarray(columns[:, j]) for j in range(columns.shape[1])]
+    holed = np.any(np.isnan(columns), axis=0).tolist()
     stack = [(0, np.arange(columns.shape[0]))]
     while stack:
         node, rows = stack.pop()
-        values = columns[rows, feature[node]]
-        missing = np.isnan(values)
-        holes = bool(missing.any())
-        if sharing[node] and not missing.all():
-            present = values[~missing] if holes else values
+        values = attributes[feature[node]].take(rows)
+        missing = np.isnan(values) if holed[feature[node]] else None
+        present = values if missing is None else values[~missing]
+        if sharing[node] and present.size:
             thresholds[node] = percentile_threshold(present, float(left_shares[node]), bool(swapped[node]))
         goes_left = values > thresholds[node] if swapped[node] else values <= thresholds[node]
-        if holes and missing_left[node]:
+        if missing is not None and missing_left[node]:
             goes_left |= missing
         for child, chosen in ((children[0][node], goes_left), (children[1][node], ~goes_left)):
             if wanted[child]:
@@ -114,9 +115,9 @@ def _walk(tree: Tree, columns: Columns, left_shares: Vector, thresholds: Vector,
                     stack.append((child, reached))
 
 
-def _leads_to(tree: Tree, marked: Flags) -> list[bool]:
+def _leads_to(tree: Tree, marked: list[bool]) -> list[bool]:
     """Which nodes are marked or have a marked node below; children come after their parents."""
-    wanted: list[bool] = marked.tolist()
+    wanted = list(marked)
     left, right = tree.children_left.tolist(), tree.children_right.tolist()
     for node in range(tree.node_count - 1, -1, -1):
         if left[node] != LEAF:
