@@ -51,7 +51,7 @@ class TimeWindows:
         late = arrivals.timestamps < arrivals.marks_after - plan.lateness
         panes = self._pane(np.where(late, arrivals.marks_after, arrivals.timestamps))
         published = panes + plan.size + plan.lateness <= closed
-        for pane in np.unique(panes[~published]).tolist():
+        for pane in _distinct(panes[~published]):
             members = (panes == pane) & ~published
             first = int(np.argmax(members))
             part = self._part(pane, arrivals.partition, arrivals.offsets[first], arrivals.marks_before[first])
@@ -131,3 +131,10 @@ class TimeWindows:
         # Events and rejected records of one batch come separately: the earlier of the two is where to read again.
         part.mark = min(part.mark, mark)
         return part
+
+
+def _distinct(panes: Labels) -> list[int]:
+    """Most batches lie in one pane, which takes no sorting to see."""
+    if panes.size and panes.min() == panes.max():
+        return [int(panes[0])]
+    return [int(pane) for pane in np.unique(panes)]

@@ -100,19 +100,14 @@ class Windowing:
         """Put one batch of one partition into the open windows."""
         clock = self._clocks.setdefault(partition, _Clock())
         names = sorted(streams)
-        offsets = np.concatenate([streams[name].offsets for name in names] or [np.empty(0, dtype=np.int64)])
-        times = np.concatenate([_timestamps(streams[name].rows) for name in names] or [np.empty(0, dtype=np.int64)])
-        order = np.argsort(offsets, kind="stable")
-        offsets, times = offsets[order], times[order]
+        offsets, times, place = _interleaved([streams[name] for name in names])
         running = np.maximum.accumulate(np.concatenate([[clock.running_max], times]))
-        # A record may carry many events: the mark before an event is the one before its record.
-        before = running[np.searchsorted(offsets, offsets, side="left")]
+        before = running[_first_of_record(offsets)]
 
         for record in rejected:
             running_max = running[np.searchsorted(offsets, record.offset, side="left")]
             self._reject(partition, clock, record, int(running_max))
         late, late_after_idle = {}, {}
-        place = np.argsort(order, kind="stable")
         bounds = np.cumsum([0, *(streams[name].rows.events for name in names)])
         for name, start, stop in zip(names, bounds, bounds[1:], strict=False):
             here = place[start:stop]
@@ -218,6 +213,26 @@ class Windowing:
             closed=clock.closed,
             counted={stream: progress for stream, progress in counted.items() if progress is not None},
         )
+
+
+def _interleaved(parts: Sequence[StreamRows]) -> tuple[Labels, Labels, Labels]:
+    """Offsets and times of all streams' events in the order of their records, and each event's place in it."""
+    if len(parts) == 1:
+        return parts[0].offsets, _timestamps(parts[0].rows), np.arange(parts[0].offsets.size)
+    none = np.empty(0, dtype=np.int64)
+    offsets = np.concatenate([none, *(part.offsets for part in parts)])
+    times = np.concatenate([none, *(_timestamps(part.rows) for part in parts)])
+    order = np.argsort(offsets, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return offsets[order], times[order], place
+
+
+def _first_of_record(offsets: Labels) -> Labels:
+    """For each event the number of the first one of its record: a record may carry many events."""
+    numbers = np.arange(offsets.size)
+    numbers[1:][offsets[1:] == offsets[:-1]] = 0
+    return np.maximum.accumulate(numbers)
 
 
 def _timestamps(rows: Window) -> Labels:
