@@ -1,0 +1,116 @@
+"""When a correction is applied, what it holds, and that it does not flap."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.priors import bayes
+from monitor.recalibration import Grounds, Validity, identity, imply, justified, settled
+
+CLASSES = ("legit", "fraud")
+SOURCE = np.array([0.9, 0.1])
+SURE = Grounds(
+    verdict="prior-shift",
+    target_priors=np.array([0.7, 0.3]),
+    half_widths=np.array([0.02, 0.02]),
+    trustworthy=True,
+    mix_significant=True,
+    effect=0.6,
+    disagreement=0.01,
+)
+
+
+def corrected(grounds=SURE):
+    return imply(CLASSES, SOURCE, grounds, {}, Validity(reference="r1"))
+
+
+def test_a_sure_prior_shift_multiplies_posteriors_as_bayes_does():
+    found = corrected()
+    g = np.array([[0.4, 0.6], [0.99, 0.01]])
+    mine = g * found.multipliers
+    assert np.allclose(mine / mine.sum(axis=1, keepdims=True), bayes.correct(g, SOURCE, SURE.target_priors))
+    assert found.log_multipliers == pytest.approx(np.log(found.multipliers))
+
+
+def test_at_the_moved_threshold_the_corrected_posterior_is_one_half():
+    found = corrected()
+    t = found.thresholds["fraud"]
+    assert bayes.correct([[1 - t, t]], SOURCE, SURE.target_priors)[0, 1] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    "doubt",
+    [
+        {"verdict": "stable"},
+        {"verdict": "covariate-shift"},
+        {"verdict": "prior-and-covariate-shift"},
+        {"verdict": "unknown-class"},
+        {"verdict": "unexplained"},
+        {"verdict": "insufficient-data"},
+        {"mix_significant": False},
+        {"effect": 0.01},
+        {"trustworthy": False},
+        {"disagreement": 0.3},
+        {"half_widths": np.array([0.3, 0.3])},
+    ],
+)
+def test_any_doubt_leaves_scores_exactly_as_they_are_and_says_why(doubt):
+    found = corrected(replace(SURE, **doubt))
+    assert not found.apply
+    assert found.multipliers == (1.0, 1.0)
+    assert found.log_multipliers == (0.0, 0.0)
+    assert found.thresholds == {"legit": 0.5, "fraud": 0.5}
+    assert found.reason
+
+
+def test_a_class_that_is_gone_has_a_finite_logarithm():
+    found = corrected(replace(SURE, target_priors=np.array([1.0, 0.0])))
+    assert found.multipliers[1] == 0.0
+    assert np.exp(found.log_multipliers[1]) == 0.0
+    assert np.isfinite(found.log_multipliers).all()
+    assert all(np.isfinite(list(found.thresholds.values())))
+
+
+@given(st.floats(0, 1), st.floats(0.01, 0.99))
+def test_any_estimate_gives_finite_numbers(target, source):
+    grounds = replace(SURE, target_priors=np.array([1 - target, target]))
+    found = imply(CLASSES, np.array([1 - source, source]), grounds, {}, Validity())
+    assert np.isfinite([*found.multipliers, *found.log_multipliers, *found.thresholds.values()]).all()
+
+
+def test_an_unsure_window_near_the_correction_in_force_keeps_it():
+    unsure = corrected(replace(SURE, target_priors=np.array([0.75, 0.25]), mix_significant=False))
+    assert settled(corrected(), unsure).multipliers == corrected().multipliers
+
+
+def test_an_unsure_window_near_the_reference_ends_the_correction():
+    unsure = corrected(replace(SURE, target_priors=np.array([0.88, 0.12]), mix_significant=False))
+    assert settled(corrected(), unsure) is unsure
+
+
+def test_another_shift_or_another_reference_ends_the_correction():
+    covariate = corrected(replace(SURE, verdict="covariate-shift"))
+    assert settled(corrected(), covariate) is covariate
+    unsure = corrected(replace(SURE, mix_significant=False))
+    elsewhere = replace(unsure, validity=Validity(reference="r2"))
+    assert settled(corrected(), elsewhere) is elsewhere
+
+
+def test_nothing_known_corrects_nothing():
+    found = identity(CLASSES, SOURCE, reason="no window yet")
+    assert (found.apply, found.multipliers, found.reason) == (False, (1.0, 1.0), "no window yet")
+    assert not justified(replace(SURE, verdict="stable"), SOURCE)[0]
+
+
+def test_a_scoring_service_needs_numpy_alone():
+    code = (
+        "import sys, monitor.recalibration\n"
+        "heavy = {'scipy', 'sklearn', 'river', 'msgspec'} & {name.split('.')[0] for name in sys.modules}\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
