@@ -204,6 +204,7 @@ def _config(settings: ServerSettings, base: Path) -> uvicorn.Config:
         lifespan="off",
         loop="asyncio",
         log_config=None,
+        log_level="error",  # what clients do wrong is theirs to know: it must not fill our log
         access_log=False,
         server_header=False,
         proxy_headers=False,

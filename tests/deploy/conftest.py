@@ -30,7 +30,7 @@ class Live:
 @pytest.fixture(scope="session")
 def reference_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reference") / "world.ref"
-    holdout = WORLD.holdout(20_000)
+    holdout = WORLD.holdout(10_000)
     Reference.fit(
         holdout.posteriors, holdout.labels, holdout.features, classes=WORLD.classes, feature_names=WORLD.features
     ).save(path)
