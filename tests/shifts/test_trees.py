@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris, make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from monitor.assessment import FeatureShift
 from monitor.errors import InputError
@@ -28,9 +28,19 @@ from monitor.shifts.outline import Outline, follow
 FOREST_FAILS = {"check_sample_weight_equivalence_on_dense_data": "a bootstrap draws rows whatever their weights"}
 
 
-@parametrize_with_checks(
-    [VersatileTreeClassifier(), VersatileForestClassifier(n_estimators=3)],
-    expected_failed_checks=lambda e: FOREST_FAILS if isinstance(e, VersatileForestClassifier) else {},
+def named(part: object) -> str:
+    """The id of an estimator or of one of scikit-learn's checks."""
+    return getattr(getattr(part, "func", part), "__name__", type(part).__name__)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [
+        pair
+        for model, failing in ((VersatileTreeClassifier(), {}), (VersatileForestClassifier(3), FOREST_FAILS))
+        for pair in estimator_checks_generator(model, expected_failed_checks=failing, mark="xfail")
+    ],
+    ids=named,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_it_keeps_the_conventions_of_scikit_learn(estimator, check) -> None:
