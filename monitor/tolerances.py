@@ -211,10 +211,6 @@ NOVELTY_LEVELS = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 # Events expected beyond a tail threshold: below ten the normal law of a count is too optimistic.
 NOVELTY_TAIL = 10.0
 
-# Median squared distance from their own centre, per dimension, up to which novel events count as one class. Unknown
-# classes in the verdict study have 0.9 to 1.9; events thrown out of known classes by a rotation 2.9 to 7.
-COMPACT_SPREAD = 2.4
-
 # Features that the search for unknown mass works in; more are first projected onto this many random directions.
 LANDSCAPE_COLUMNS = 32
 
@@ -392,3 +388,11 @@ SMALLEST_VARIANCE = 1e-12
 
 # A share of a class with a standard error of 1 is no estimate: 1 / variance.
 LEAST_CURVATURE = 1.0
+
+# Median squared distance from their middle, per dimension, up to which novel events can be one class. Unknown classes
+# of the verdict study have 0.9 to 3; events thrown out of known classes by a rotation 3 to 7.
+COMPACT_SPREAD = 3.5
+
+# How far out the middle of novel events has to lie, as a share of the distance beyond which they count as novel: the
+# middle of a cluster whose near edge is cut off by that threshold falls just short of it at times.
+MIDDLE_OUTSIDE = 0.9

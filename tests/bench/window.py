@@ -1,0 +1,153 @@
+"""What a window costs: CPU of a full assessment and of its KS part, beside SciPy and River, and how it grows.
+
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m tests.bench.window
+
+Times are CPU seconds of one thread, the best of several, from one run. Evidently, NannyML and alibi-detect are timed
+where they are installed, and named as absent where they are not.
+"""
+
+import importlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+from river import drift
+from scipy.stats import ks_2samp
+
+from monitor.arrays import Matrix
+from monitor.assessment import CHEAP, assess
+from monitor.priors import ESTIMATORS
+from monitor.reference import Reference
+from monitor.schema import Feature, StreamSchema
+from monitor.shifts import looked, moves
+from monitor.shifts.prepared import Column, Prepared, prepared
+from monitor.tolerances import VERDICT_LEVEL
+from monitor.windows import Window
+
+REPORT = Path(__file__).parent / "reports" / "window.md"
+ROWS, FEATURES, CLASSES = 10_000, 10, 3
+KSWIN_EVENTS = 500
+
+
+def columns(rows: int, features: int, classes: int, seed: int) -> tuple[Matrix, Matrix, np.ndarray]:
+    """Posteriors by Bayes' rule, features, labels."""
+    centres = np.random.default_rng(0).normal(size=(classes, features))
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, size=rows)
+    x = centres[labels] + rng.normal(size=(rows, features))
+    logs = x @ centres.T - (centres**2).sum(axis=1) / 2
+    odds = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return odds / odds.sum(axis=1, keepdims=True), x, labels
+
+
+def reference(features: int) -> Reference:
+    """10,000 rows; the cheap estimators, which are those that a window reports."""
+    g, x, labels = columns(ROWS, features, CLASSES, 1)
+    schema = StreamSchema("bench", ("a", "b", "c"), tuple(Feature(f"x{j}") for j in range(features)))
+    with patch.dict(ESTIMATORS, {name: ESTIMATORS[name] for name in CHEAP}, clear=True):
+        return Reference.reduce(schema, g, labels, x, seed=0, estimator="em", calibration="temperature")
+
+
+def window(rows: int, features: int, shift: float = 0.0) -> Window:
+    """A window, one feature moved by `shift`."""
+    _, x, _ = columns(rows, features, CLASSES, 2)
+    x[:, 0] += shift
+    centres = np.random.default_rng(0).normal(size=(CLASSES, features))
+    logs = x @ centres.T - (centres**2).sum(axis=1) / 2
+    odds = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return Window.of(odds / odds.sum(axis=1, keepdims=True), x)
+
+
+def cpu(work: Callable[[], object], times: int) -> float:
+    """The least CPU milliseconds of several runs, after one to warm up."""
+    work()
+    best = np.inf
+    for _ in range(times):
+        begun = time.process_time()
+        work()
+        best = min(best, time.process_time() - begun)
+    return best * 1e3
+
+
+def ks_part(one: Window, ready: Prepared) -> None:
+    """Sort, merge, plain and reweighted distance and p-value of every feature."""
+    assert one.features is not None
+    seen = tuple(
+        looked._seen(feature, one.features[:, j])
+        for j, feature in enumerate(ready.features)
+        if isinstance(feature, Column)
+    )
+    found = looked.Looked(one.events, (), seen, np.zeros(len(seen)), np.zeros(0), None)
+    moves.of_features(found, ready, ready.source_priors, VERDICT_LEVEL)
+
+
+def scipys(one: Window, known: Reference) -> None:
+    """SciPy's plain test of every feature: it sorts both samples each time."""
+    assert one.features is not None
+    for j, profile in enumerate(known.features):
+        ks_2samp(profile.values, one.features[:, j], method="asymp")
+
+
+def kswin(one: Window) -> None:
+    """River's KSWIN, event by event, on a part of the window."""
+    assert one.features is not None
+    for j in range(one.features.shape[1]):
+        detector = drift.KSWIN(seed=0)
+        for value in one.features[:KSWIN_EVENTS, j]:
+            detector.update(value)
+
+
+def installed(name: str) -> bool:
+    """Whether a package can be imported."""
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        return False
+    return True
+
+
+def main() -> None:
+    """Measure, and write the report."""
+    known = reference(FEATURES)
+    ready = prepared(known)
+    one, moved = window(ROWS, FEATURES), window(ROWS, FEATURES, 0.2)
+    rows = [
+        ("Shiftwatch: full assessment, nothing moved", cpu(lambda: assess(one, known), 15)),
+        ("Shiftwatch: full assessment, one input moved", cpu(lambda: assess(moved, known), 15)),
+        ("Shiftwatch: KS of all features, plain and reweighted", cpu(lambda: ks_part(one, ready), 30)),
+        ("SciPy: plain KS of all features", cpu(lambda: scipys(one, known), 10)),
+        ("River: KSWIN of all features", cpu(lambda: kswin(one), 1) * ROWS / KSWIN_EVENTS),
+    ]
+    lines = [
+        "# What a window costs",
+        "",
+        "Made by `OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m tests.bench.window`.",
+        f"{ROWS:,} events, {FEATURES} features, {CLASSES} classes, a reference of {ROWS:,} rows; CPU of one thread, best",
+        f"of several. KSWIN was timed on {KSWIN_EVENTS} events a feature and scaled up.",
+        "",
+        "| | ms |",
+        "|---|---|",
+        *(f"| {name} | {spent:,.1f} |" for name, spent in rows),
+    ]
+    absent = [name for name in ("evidently", "nannyml", "alibi_detect") if not installed(name)]
+    if absent:
+        lines += ["", f"Not installed, and therefore not timed: {', '.join(absent)}."]
+    lines += ["", "## Growth", "", "| events | features | ms | microseconds an event |", "|---|---|---|---|"]
+    for events in (1_000, 10_000, 100_000, 1_000_000):
+        grown = window(events, FEATURES)
+        spent = cpu(lambda grown=grown: assess(grown, known), 1 if events > 100_000 else 3)
+        lines.append(f"| {events:,} | {FEATURES} | {spent:,.1f} | {spent * 1e3 / events:.2f} |")
+    for features in (5, 20, 40):
+        wide, wider = window(ROWS, features), reference(features)
+        spent = cpu(lambda wide=wide, wider=wider: assess(wide, wider), 3)
+        lines.append(f"| {ROWS:,} | {features} | {spent:,.1f} | {spent * 1e3 / ROWS:.2f} |")
+    text = "\n".join(lines) + "\n"
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
