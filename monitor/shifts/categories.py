@@ -53,8 +53,10 @@ def missing_rate(
     missing: int, events: int, class_missing: Vector, class_counts: Vector, priors: Vector
 ) -> SharesResult:
     """Whether values are missing as often as the class mix implies: the two-proportion z-test, squared."""
+    if events == 0 or (missing == 0 and not class_missing.any()):
+        return SharesResult(0.0, 1.0, 0.0, 0, events)
     m = effective_size(class_counts, priors)
-    if events == 0 or m == 0:
+    if m == 0:
         return SharesResult(0.0, 1.0, 0.0, 0, events)
     observed, expected = missing / events, float(priors @ class_missing)
     pooled = (missing + m * expected) / (events + m)

@@ -8,6 +8,7 @@ Notation. F_r(x) = sum of weights of reference values <= x; F_w(x) = share of wi
 D = sup_x |F_w(x) - F_r(x)|; m and n the sizes (for weights, Kish's effective size (sum w)^2 / sum w^2).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -118,22 +119,31 @@ def steps(weights: Vector) -> Vector:
 
 def distance(merged: Merged, cumulative: Vector | None, reference_size: int) -> float:
     """D at every window value and just before it; `cumulative` is None for an unweighted reference."""
+    return distances(merged, (cumulative,), reference_size)[0]
+
+
+def distances(merged: Merged, cumulatives: Sequence[Vector | None], reference_size: int) -> list[float]:
+    """D against several weightings of one reference."""
     n = merged.values.size
-    below = merged.right / reference_size if cumulative is None else cumulative[merged.right]
-    untied = merged.left is merged.right
-    strictly = below
-    if not untied:
-        strictly = merged.left / reference_size if cumulative is None else cumulative[merged.left]
     # F_w at the i-th sorted value is at least i / n, and is the share up to the last of its ties.
     share = np.arange(1, n + 1) / n
-    above = share - below
-    under = above if untied else share - strictly
     tied = merged.values[1:] == merged.values[:-1]
-    if not tied.any():
-        return float(max(above.max(), -above.min(), 1 / n - under.min(), under.max() - 1 / n))
-    last = np.append(~tied, True)
-    first = np.insert(~tied, 0, True)
-    return float(max(np.abs(above[last]).max(), np.abs(under[first] - 1 / n).max()))
+    ends = (np.append(~tied, True), np.insert(~tied, 0, True)) if tied.any() else None
+    found = []
+    for cumulative in cumulatives:
+        above = share - _below(cumulative, merged.right, reference_size)
+        untied = merged.left is merged.right
+        under = above if untied else share - _below(cumulative, merged.left, reference_size)
+        if ends is None:
+            found.append(float(max(above.max(), -above.min(), 1 / n - under.min(), under.max() - 1 / n)))
+        else:
+            last, first = ends
+            found.append(float(max(np.abs(above[last]).max(), np.abs(under[first] - 1 / n).max())))
+    return found
+
+
+def _below(cumulative: Vector | None, positions: Labels, reference_size: int) -> Vector:
+    return np.asarray(positions / reference_size if cumulative is None else cumulative.take(positions))
 
 
 def effective_size(weights: Vector) -> float:

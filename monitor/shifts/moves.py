@@ -93,21 +93,20 @@ def corrected(moves: list[Move], level: float) -> tuple[Move, ...]:
 def _numeric(seen: ks.Merged, column: Column, priors: Vector, events: int, spread: Vector | None = None) -> Move:
     n, kept = seen.values.size, column.values.size
     totals = column.class_counts / np.maximum(1 - column.missing, 1e-12)
-    values = float(column.class_counts.sum())
     plain = distance = 0.0
     plain_p = p_value = 1.0
     if n and kept:
+        values = float(column.class_counts.sum())
         # Where a reference keeps only quantiles, kept values stand for different numbers of events.
         source = ks.steps(column.weights(totals / totals.sum())) if kept < values else None
-        plain = ks.distance(seen, source, kept)
-        plain_p = float(ks.series_p(plain, values, n))
         rising = ks.steps(column.weights(priors))
-        if rising[-1] > 0:
-            size = categories.effective_size(column.class_counts, priors * (1 - column.missing))
-            if spread is not None:
-                size = 1 / (1 / size + 4 * _mix_variance(column, spread))
-            distance = ks.distance(seen, rising, kept)
-            p_value = float(ks.series_p(distance, size, n))
+        size = categories.effective_size(column.class_counts, priors * (1 - column.missing))
+        if spread is not None and size > 0:
+            size = 1 / (1 / size + 4 * _mix_variance(column, spread))
+        plain, distance = ks.distances(seen, (source, rising), kept)
+        if rising[-1] == 0:  # no class of this mix has any value: nothing to compare with
+            distance = 0.0
+        plain_p, p_value = (float(p) for p in ks.series_p([plain, distance], [values, size], n))
     missing = categories.missing_rate(seen.missing, events, column.missing, totals, priors)
     return Move(
         name=column.name,
