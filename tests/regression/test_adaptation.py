@@ -57,7 +57,7 @@ def test_the_link_that_was_applied_is_found_estimated_and_put_into_words(name):
     x = worlds.normal(1_000, 2, seed=1)
     y = worlds.draw(
         worlds.moved(REFERENCE, factors, noise), x, seed=3
-    )  # of 200 such windows BIC took a larger link in 2
+    )  # one of seeds 2-21; BIC took a larger link in 2 of 200
     found = adapt(REFERENCE, x, y, starts=3)
     assert found.model == name
     assert found.description == words
