@@ -32,13 +32,16 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from monitor.priors import COMBINED, ESTIMATORS
+from monitor import calibration
+from monitor.priors import COMBINED, ESTIMATORS, em
 from monitor.reference import Reference
 from monitor.sampling import draw, uniform_simplex
 from monitor.windows import Window
 
 SPLITS, WINDOWS, EVENTS = 4, 30, 500
 OURS = ("auto", *COMBINED)
+STAND_IN = "EM-BCTS"
+"""EM on bias-corrected temperature scaling, fitted by us: QuaPy's own fit of it fails on some problems (nan)."""
 THEIRS = ("EMQ", "EMQ-BCTS", "PACC", "KDEy-ML", "KDEy-CS", "EDy")
 
 
@@ -105,7 +108,15 @@ def ours(case: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     reference = Reference.fit(case["hold_out"], case["labels"])
     windows = [Window.of(case["pool"][rows]) for rows in case["samples"]]
     estimates = {name: np.array([ESTIMATORS[name](w, reference).priors for w in windows]) for name in OURS}
+    estimates[STAND_IN] = stand_in(case)
     return estimates | {"seconds": np.array(time.perf_counter() - start)}
+
+
+def stand_in(case: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The published method with the published source prior, the mean calibrated posterior."""
+    fitted = calibration.fit(case["hold_out"], case["labels"], "bias-corrected-temperature")
+    source = fitted(case["hold_out"]).mean(axis=0)
+    return np.array([em.sld(fitted(case["pool"][rows]), source).priors for rows in case["samples"]])
 
 
 def theirs(case: Mapping[str, np.ndarray], interpreter: str) -> dict[str, np.ndarray]:
@@ -129,7 +140,7 @@ def run(problem: Problem, interpreter: str | None) -> dict[str, float]:
     collected: list[dict[str, float]] = []
     for seed in range(SPLITS):
         case = split(problem, seed)
-        found = errors(ours(case), case["true"], OURS)
+        found = errors(ours(case), case["true"], (*OURS, STAND_IN))
         if interpreter is not None:
             found |= errors(theirs(case, interpreter), case["true"], THEIRS)
         collected.append(found)
@@ -138,16 +149,15 @@ def run(problem: Problem, interpreter: str | None) -> dict[str, float]:
 
 def table(results: Mapping[str, Mapping[str, float]], published: bool) -> list[str]:
     """Markdown: errors per problem, then relative to the best published method of each problem."""
-    names = [*(THEIRS if published else ()), *OURS]
+    names = [*(THEIRS if published else ()), STAND_IN, *OURS]
     lines = ["| problem | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     for problem, row in results.items():
         lines.append(f"| {problem} | " + " | ".join(f"{row[name]:.4f}" for name in names) + " |")
     if published:
-        best = {problem: np.nanmin([row[name] for name in THEIRS]) for problem, row in results.items()}
-        relative = {name: np.nanmean([row[name] / best[p] for p, row in results.items()]) for name in names}
-        lines.append(
-            "| **mean, relative to the best published** | " + " | ".join(f"{relative[n]:.3f}" for n in names) + " |"
-        )
+        for said, rivals in (("best of QuaPy's", THEIRS), (f"best of QuaPy's and {STAND_IN}", (*THEIRS, STAND_IN))):
+            best = {problem: np.nanmin([row[name] for name in rivals]) for problem, row in results.items()}
+            relative = [np.mean([row[name] / best[p] for p, row in results.items()]) for name in names]
+            lines.append(f"| **mean, relative to the {said}** | " + " | ".join(f"{r:.3f}" for r in relative) + " |")
     return lines
 
 
@@ -181,6 +191,9 @@ def report(lines: list[str]) -> str:
             "",
             f"Mean absolute error of the priors over {SPLITS} splits of {WINDOWS} windows of {EVENTS} events, priors "
             "uniform on the simplex. Posteriors and samples are identical for all; no problem was used to tune.",
+            "",
+            f"{STAND_IN} is EMQ-BCTS with our own fit of the temperature: QuaPy's ends in nan on some problems, on at least "
+            "one split where the table says so. Errors are relative per problem, to the best without and with it.",
             "",
             *lines,
             "",

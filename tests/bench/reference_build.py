@@ -1,0 +1,83 @@
+"""Time, memory and size of a reference built from a large file.
+
+python -m tests.bench.reference_build [--events 1000000] [--report tests/bench/reports/reference_build.md]
+"""
+
+import argparse
+import json
+import platform
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.special import softmax
+
+from monitor.builder import build
+from monitor.holdout import Wanted
+from monitor.reference import Reference
+
+CLASSES, PRIORS, FEATURES = ("legit", "fraud", "dispute"), (0.7, 0.2, 0.1), 10
+
+
+def write(path: Path, events: int) -> None:
+    """Scored, labelled events, some thousands at a time, so that writing them costs no memory."""
+    random = np.random.default_rng(0)
+    with path.open("w") as file:
+        for start in range(0, events, 10_000):
+            size = min(10_000, events - start)
+            labels = random.choice(len(CLASSES), size, p=PRIORS)
+            features = random.normal(size=(size, FEATURES))
+            features[np.arange(size), labels] += 1.5
+            posteriors = softmax(1.5 * features[:, :3] + np.log(PRIORS), axis=1)
+            for p, x, y in zip(posteriors.round(6).tolist(), features.round(4).tolist(), labels.tolist(), strict=True):
+                event = {
+                    "posteriors": dict(zip(CLASSES, p, strict=True)),
+                    "features": {f"f{j}": value for j, value in enumerate(x)},
+                    "label": CLASSES[y],
+                }
+                file.write(json.dumps(event) + "\n")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--events", type=int, default=1_000_000)
+    options.add_argument("--report", type=Path)
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "holdout.jsonl", Path(folder) / "x.ref"
+        write(source, given.events)
+        wall, cpu = time.perf_counter(), time.process_time()
+        reference, _ = build(source, Wanted())
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        reference.save(target)
+        load = time.process_time()
+        Reference.load(target)
+        load = time.process_time() - load
+        lines = [
+            "# Building a reference",
+            "",
+            "Made by `python -m tests.bench.reference_build --report tests/bench/reports/reference_build.md`, "
+            f"Python {platform.python_version()}, numpy {np.__version__}; the time includes the preflight report.",
+            "",
+            "| what | figure |",
+            "|---|---|",
+            f"| events x features x classes | {given.events:,} x {FEATURES} x {len(CLASSES)} |",
+            f"| file | {source.stat().st_size / 1e6:.0f} MB |",
+            f"| CPU time | {cpu:.1f} s |",
+            f"| wall time | {wall:.1f} s |",
+            f"| highest resident memory | {resident:.0f} MB |",
+            f"| reference | {target.stat().st_size / 1e6:.1f} MB |",
+            f"| loading it, hashes checked | {1000 * load:.0f} ms CPU |",
+            f"| error of a kept distribution function | {max(p.error for p in reference.features):.1e} |",
+            "",
+        ]
+    print("\n".join(lines))
+    if given.report is not None:
+        given.report.write_text("\n".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
