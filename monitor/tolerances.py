@@ -224,8 +224,8 @@ INTERVAL_DRAWS = 200
 # Relabelling is k-means over permutations: it settles in two or three rounds, and stops here if draws tie.
 RELABELLING_ROUNDS = 20
 
-# A link is tested from this many labels a parameter on: with fewer, the chi-square null of its likelihood ratio rejected
-# a true null at 5 % in up to 61 % of simulated windows; from here on in 3 to 17 %, and in 1 to 7 % once corrected for
+# A link is tested from this many labels a parameter on: with fewer, the chi-square null of its likelihood ratio
+# rejected a true null at 5 % in up to 61 % of simulated windows; from here on in 3 to 17 %, and in 1 to 7 % once corrected for
 # all links (400 windows each of 20, 50 and 200 labels, one to three components, normal noise, known reference).
 LABELS_PER_PARAMETER = 4
 

@@ -72,7 +72,8 @@ def adapt_bayes(
 
     Section 3 of Bouveyron & Jacques (2014), corrected conditionals (see `monitor.regression.gibbs`). The chains start
     from the reference: started from draws of the prior, in half of 60 introductory examples they had not met after
-    5,000 sweeps, and the median error was 24 instead of 18. So R-hat says nothing of modes far away. `prior` is `Prior.as_printed(reference)` unless given;
+    5,000 sweeps, and the median error was 24 instead of 18. So R-hat says nothing of modes far away.
+    `prior` is `Prior.as_printed(reference)` unless given;
     `Prior.relative(reference, inputs)` is free of units.
     """
     source = mixture_of(reference)
