@@ -225,8 +225,9 @@ INTERVAL_DRAWS = 200
 RELABELLING_ROUNDS = 20
 
 # A link is tested from this many labels a parameter on: with fewer, the chi-square null of its likelihood ratio
-# rejected a true null at 5 % in up to 61 % of simulated windows; from here on in 3 to 17 %, and in 1 to 7 % once corrected for
-# all links (400 windows each of 20, 50 and 200 labels, one to three components, normal noise, known reference).
+# rejected a true null at 5 % in up to 61 % of simulated windows; from here on in 3 to 17 %, and in 1 to 7 % once
+# corrected for all links (400 windows each of 20, 50 and 200 labels, one to three components, normal noise, known
+# reference).
 LABELS_PER_PARAMETER = 4
 
 # Fewer labels than this are gathered over windows, not tested.
