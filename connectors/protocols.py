@@ -177,6 +177,8 @@ class Report:
     """Partitions that were taken away because the group had given this member up."""
     skipped: int = 0
     """Records that were deleted before they could be read."""
+    spread: tuple[str, ...] = ()
+    """Streams that also come to other members of the group: each publishes windows of its part."""
 
 
 @runtime_checkable
@@ -184,3 +186,12 @@ class Reporting(Protocol):
     """A source that can say how far behind it is. Optional; asked on the loop, about once a second."""
 
     def report(self) -> Report: ...
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """A source that is shared out among members, and wants every stream to come to one of them. Optional."""
+
+    def saw(self, partition: str, streams: Collection[str]) -> None:
+        """A batch of this partition held events of these streams."""
+        ...

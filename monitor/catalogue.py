@@ -117,6 +117,7 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("rebalances", "counter", "Rebalances of the source's group."),
     Spec("partitions_lost", "counter", "Partitions taken away because the group gave this process up."),
     Spec("records_skipped", "counter", "Records deleted before they could be read."),
+    Spec("streams_spread", "gauge", "Streams that also come to other members, so that windows are published in parts."),
     Spec("last_turn_timestamp_seconds", "gauge", "When the loop last turned."),
     Spec("last_commit_timestamp_seconds", "gauge", "When it last committed."),
     Spec("start_timestamp_seconds", "gauge", "When this process started."),

@@ -243,6 +243,7 @@ def _report(filled: _Filled, flow: Flow) -> None:
     filled.add("rebalances", (), flow.report.rebalances)
     filled.add("partitions_lost", (), flow.report.lost)
     filled.add("records_skipped", (), flow.report.skipped)
+    filled.add("streams_spread", (), len(flow.report.spread))
     for one in flow.report.partitions:
         figures = {"position_offset": one.position, "lag_records": one.lag, "commit_lag_records": one.commit_lag}
         for name, value in figures.items():

@@ -12,12 +12,12 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from connectors import open_both
-from connectors.protocols import Sink, Source
+from connectors.protocols import Keyed, Sink, Source
 from monitor.allocation import collect_garbage_rarely, keep_freed_memory
 from monitor.config import Config, load
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder
-from monitor.happenings import Observer
+from monitor.happenings import BatchTaken, Happening, Observer
 from monitor.logs import log, logging_to_stderr
 from monitor.reference import Reference
 from monitor.service import Pace, Service, Watched
@@ -56,7 +56,7 @@ def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> boo
     source, sink, watched = opened(config, base)
     collect_garbage_rarely()
     with stop_on_signals() as stopping, shown(config) as showing, served(config, base, watched, source) as serving:
-        service(config, watched, source, sink, [*showing, *serving, *observers]).run(stopping)
+        service(config, watched, source, sink, [*showing, *serving, *keyed(source), *observers]).run(stopping)
         return not stopping()
 
 
@@ -92,6 +92,18 @@ def service(
         commit=config.pace.commit / 1e6, idle=config.pace.idle / 1e6, most_waiting=config.pace.max_waiting_events
     )
     return Service(watched, decoder, source, sink, observers=observers, limits=config.dead_letters, pace=pace)
+
+
+def keyed(source: Source) -> list[Observer]:
+    """What tells a source that is shared out among members which streams its partitions bring."""
+    if not isinstance(source, Keyed):
+        return []
+
+    def tell(happening: Happening) -> None:
+        if isinstance(happening, BatchTaken):
+            source.saw(happening.partition, [stream for stream, events in happening.events.items() if events])
+
+    return [tell]
 
 
 @contextmanager

@@ -4,7 +4,8 @@ Kafka keeps at most 4,096 bytes of metadata beside an offset by default; a Progr
 70. The offset itself is the commit's own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from zlib import crc32
 
 import msgspec
 
@@ -12,6 +13,9 @@ from connectors.protocols import NEVER, Counted, Progress
 from monitor.errors import ConnectorError
 
 MAX_BYTES = 4096
+# Of each partition, the streams with the smallest hashes are noted: the same ones wherever a stream comes up, so that
+# two partitions that share streams show it in what they note, however many there are.
+NOTED_STREAMS = 32
 
 
 class _Note(msgspec.Struct, omit_defaults=True):
@@ -21,12 +25,13 @@ class _Note(msgspec.Struct, omit_defaults=True):
     read: int
     closed: int
     counted: dict[str, tuple[int, int, int]] = {}
+    streams: tuple[int, ...] = ()
 
 
-def to_metadata(progress: Progress) -> str:
-    """Everything of a Progress but its offset, as compact JSON."""
+def to_metadata(progress: Progress, streams: Collection[str] = ()) -> str:
+    """Everything of a Progress but its offset, as compact JSON; and which streams the partition brings."""
     counted = {stream: (each.windows, each.offset, each.skip) for stream, each in sorted(progress.counted.items())}
-    encoded = msgspec.json.encode(_Note(progress.running_max, progress.read, progress.closed, counted))
+    encoded = msgspec.json.encode(_Note(progress.running_max, progress.read, progress.closed, counted, _noted(streams)))
     if len(encoded) > MAX_BYTES:
         raise ConnectorError(
             f"the progress of a partition takes {len(encoded)} bytes with {len(counted)} count-window streams, and"
@@ -48,6 +53,19 @@ def from_metadata(offset: int, metadata: str) -> Progress:
         closed=note.closed,
         counted={stream: Counted(*each) for stream, each in note.counted.items()},
     )
+
+
+def shared_with(metadata: str, streams: Collection[str]) -> frozenset[str]:
+    """Those of our streams that another partition's commit notes as well."""
+    try:
+        theirs = set(msgspec.json.decode(metadata, type=_Note).streams)
+    except msgspec.DecodeError:
+        return frozenset()
+    return frozenset(stream for stream in streams if crc32(stream.encode()) in theirs)
+
+
+def _noted(streams: Collection[str]) -> tuple[int, ...]:
+    return tuple(sorted(crc32(stream.encode()) for stream in streams)[:NOTED_STREAMS])
 
 
 class _Table(msgspec.Struct):

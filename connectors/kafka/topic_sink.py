@@ -11,7 +11,7 @@ source they are kept beside one offset of the results topic, under a group of th
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -97,6 +97,8 @@ class Member(Protocol):
 
     def places(self) -> Mapping[str, Place]: ...
 
+    def streams(self, place: Place) -> Collection[str]: ...
+
     @property
     def membership(self) -> object | None: ...
 
@@ -120,7 +122,7 @@ class SourceGroup:
     def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, Committed]:
         places = self.source.places()
         return {
-            places[name]: Committed(progress.offset, to_metadata(progress))
+            places[name]: Committed(progress.offset, to_metadata(progress, self.source.streams(places[name])))
             for name, progress in checkpoint.progress.items()
             if name in places
         }

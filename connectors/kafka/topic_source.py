@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from connectors.kafka.driver import Committed, Fetched, Place, PositionLostError, Reader
-from connectors.kafka.progress import from_metadata
+from connectors.kafka.progress import from_metadata, shared_with
 from connectors.kafka.settings import SourceSettings, start_time
 from connectors.kafka.statistics import PlaceStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
@@ -21,6 +21,8 @@ from monitor.errors import ConnectorError
 
 log = logging.getLogger(__name__)
 
+# How soon it shows that a stream is spread over members: a matter of minutes, for one request per foreign partition.
+_COMPARE_SECONDS = 60.0
 # A poll returns within its timeout, or it hangs for ever; only a rebalance may hold it for a while.
 _HUNG_AFTER = 120.0
 
@@ -44,12 +46,15 @@ class KafkaSource:
         """The partitions that the service knows of, and the next record that it wants from each."""
         self._committed: dict[Place, Committed] = {}
         """What the group's commit says of each, as far as we know."""
+        self._streams: dict[Place, set[str]] = {}
+        """The streams that each has brought."""
+        self._spread: frozenset[str] = frozenset()
         self._doubtful: frozenset[Place] = frozenset()
         self._held: frozenset[Place] = frozenset()
         self._everything: frozenset[Place] = frozenset()
         self._checkpoint: Checkpoint | None = None
         self._membership: object | None = None
-        self._member_since = self._watched = clock()
+        self._member_since = self._watched = self._compared = clock()
         self._statistics = SourceStatistics(last_poll=clock())
 
     @cached_property
@@ -82,6 +87,7 @@ class KafkaSource:
                 gone |= change.places & before
         gone |= self._moved((ours & before) - gone)
         self._next = {place: self._next[place] for place in before - gone}
+        self._streams = {place: streams for place, streams in self._streams.items() if place not in gone}
         # What was fetched while the change was pending was dropped: the partitions that stay read it again.
         self._reader.seek(self._next)
         came = self._begin(ours - (before - gone))
@@ -101,6 +107,8 @@ class KafkaSource:
         if self.settings.group is not None:
             self._check_membership(now)
         self._watch(now)
+        if now - self._compared > _COMPARE_SECONDS:
+            self._compare_streams(now)
         if self._reader.changed() or self._doubtful:
             return ()
         return [batch for each in fetched if (batch := self._wanted(each)) is not None]
@@ -124,6 +132,16 @@ class KafkaSource:
         if "_reader" in self.__dict__:
             self._reader.close()
         self._guard.close()
+
+    def saw(self, partition: str, streams: Collection[str]) -> None:
+        """The service says which streams a batch held: a stream should not come to several members."""
+        place = self.places().get(partition)
+        if place is not None:
+            self._streams.setdefault(place, set()).update(streams)
+
+    def streams(self, place: Place) -> Collection[str]:
+        """The streams that a partition of ours has brought."""
+        return self._streams.get(place, ())
 
     @property
     def membership(self) -> object | None:
@@ -165,6 +183,7 @@ class KafkaSource:
             rebalances=now.rebalances,
             lost=now.lost,
             skipped=now.skipped,
+            spread=tuple(sorted(self._spread)),
         )
 
     def _place_statistics(self, place: Place, position: int) -> PlaceStatistics:
@@ -190,6 +209,25 @@ class KafkaSource:
         if membership != self._membership and not self._reader.changed() and not self._doubtful:
             self._doubtful = self._moved(frozenset(self._next))
             self._membership = None if self._doubtful else membership
+
+    def _compare_streams(self, now: float) -> None:
+        """A stream that comes to several members has its windows published in parts: say so, and say it loudly."""
+        self._compared = now
+        foreign = self._everything - frozenset(self._next)
+        ours = frozenset[str]().union(*self._streams.values())
+        if self.settings.group is None or not foreign or not ours:
+            self._spread = frozenset()
+            return
+        found = self._reader.committed(foreign)
+        spread = frozenset[str]().union(*(shared_with(each.metadata, ours) for each in found.values()))
+        for stream in sorted(spread - self._spread):
+            log.error(
+                "stream %s also comes through partitions that other members of group %s read: each of them publishes"
+                " windows of its own part. Key the topic by stream, or watch the stream with one member",
+                stream,
+                self.settings.group,
+            )
+        self._spread = spread
 
     def _moved(self, places: Collection[Place]) -> frozenset[Place]:
         """Those that somebody else has committed since we did."""

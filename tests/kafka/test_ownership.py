@@ -296,6 +296,37 @@ def test_without_a_group_the_sink_s_checkpoint_says_where_to_begin() -> None:
     assert source.statistics.alone
 
 
+def test_a_stream_that_comes_to_two_members_is_said_loudly_and_once(caplog: pytest.LogCaptureFixture) -> None:
+    reader, now = TableReader(), [0.0]
+    settings = SourceSettings(Connection(("-",)), ("t",), group="g", stall_timeout=10_000)
+    source = KafkaSource(settings, lambda _: reader, Guard(), clock=lambda: now[0])
+    source.start(None)
+    reader.rebalance("assigned", frozenset({P0}))
+    source.reassigned()
+    source.saw("t-0", ["orders", "fraud"])
+    reader.group[P1] = Committed(3, to_metadata(progress(3), ["fraud", "returns"]))
+    for now[0] in (10.0, 70.0, 140.0):
+        source.poll(0)
+    assert source.report().spread == ("fraud",)
+    assert [record.args[0] for record in caplog.records if record.levelname == "ERROR"] == ["fraud"]  # type: ignore[index]
+    reader.rebalance("assigned", frozenset({P1}))
+    source.reassigned()
+    now[0] = 210.0
+    source.poll(0)
+    assert source.report().spread == (), "whoever reads everything has every window whole"
+
+
+def test_what_a_partition_brings_is_forgotten_with_it() -> None:
+    reader = TableReader()
+    source = member(reader)
+    source.saw("t-1", ["fraud"])
+    assert source.streams(P1) == {"fraud"}
+    reader.rebalance("revoked", frozenset({P1}))
+    source.reassigned()
+    source.saw("t-1", ["fraud"])
+    assert source.streams(P1) == ()
+
+
 def test_waiting_is_only_denied_where_the_end_is_known() -> None:
     reader = TableReader()
     source = member(reader)

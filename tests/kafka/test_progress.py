@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from connectors.kafka.progress import (
     MAX_BYTES,
+    NOTED_STREAMS,
     from_metadata,
+    shared_with,
     table_from_metadata,
     table_to_metadata,
     to_metadata,
@@ -43,6 +45,20 @@ def test_progress_without_count_windows_takes_few_bytes() -> None:
 @pytest.mark.parametrize("metadata", ["", "set by hand", "{}", '{"max":"x"}'])
 def test_an_offset_set_by_another_tool_begins_fresh_there(metadata: str) -> None:
     assert from_metadata(77, metadata) == Progress(offset=77, running_max=NEVER, read=77, closed=NEVER)
+
+
+@given(st.sets(st.text(max_size=8), max_size=200), st.sets(st.text(max_size=8), min_size=1, max_size=200))
+def test_partitions_that_bring_the_same_streams_show_it(others: set[str], ours: set[str]) -> None:
+    noted = to_metadata(Progress(0, 0, 0, 0), others)
+    assert shared_with(noted, ours) <= ours & others
+    if len(others) <= NOTED_STREAMS:
+        assert shared_with(noted, ours) == ours & others
+    assert shared_with(to_metadata(Progress(0, 0, 0, 0), ours), ours), "however many there are"
+    assert len(noted) < 100 + 12 * NOTED_STREAMS
+
+
+def test_a_foreign_commit_shares_nothing() -> None:
+    assert shared_with("set by hand", {"a"}) == frozenset()
 
 
 def test_what_kafka_would_refuse_is_refused_in_words() -> None:
