@@ -10,7 +10,7 @@ class, one category and one boolean among the features, scored by a logistic reg
 
 import argparse
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
@@ -231,9 +231,11 @@ def _plain_alarm(found: Assessment) -> bool:
 
 def sharpened(windows: int, size: int, level: float) -> dict[str, float]:
     """How often the likelihood-ratio test rejects a true null when posteriors were sharpened by temperature 2."""
-    # Classes that overlap: where they hardly do, posteriors are near 0 and 1 whatever the temperature.
-    apart = world("gauss", 3, 3)
-    made = replace(apart, centres=0.4 * apart.centres, spreads=np.stack([np.eye(apart.numbers)] * apart.classes))
+    # One frequent and two rare classes that overlap: where classes hardly do, posteriors are near 0 and 1 whatever the
+    # temperature, and where all are equally frequent sharpening favours none.
+    priors, numbers = np.array([0.8, 0.15, 0.05]), 3
+    spreads = np.stack([np.eye(numbers)] * priors.size)
+    made = World("gauss", priors, 1.2 * np.eye(numbers), spreads, np.zeros((0, 0)), None)
     rng = np.random.default_rng(11)
 
     def scored(rows: int) -> tuple[Matrix, Labels]:
@@ -277,8 +279,8 @@ def report(cells: list[Cell], levels: dict[str, dict[str, float]], command: str)
         "",
         f"Made by `{command}`. Level {VERDICT_LEVEL:.0%} a window; references of ten windows. Shifts: `prior` has",
         "Cohen's w of 0.25 to 1; `linear` one feature times 1.2, moved by 0.4 sd; `monotone` one feature stretched by",
-        "1.8 above its median and 0.7 below; `both` of the first two; `unknown` 5 % of the events in a new cluster; `rotated` every",
-        "class turned by 60 degrees about its centre, in pairs of features.",
+        "1.8 above its median and 0.7 below; `both` of the first two; `unknown` 5 % of the events in a new cluster;",
+        "`rotated` every class turned by 60 degrees about its centre, in pairs of features.",
         "",
         "| world | classes | window | " + " | ".join(SHIFTS) + " |",
         "|---|---|---|" + "---|" * len(SHIFTS),
