@@ -192,8 +192,8 @@ def report(lines: list[str]) -> str:
             f"Mean absolute error of the priors over {SPLITS} splits of {WINDOWS} windows of {EVENTS} events, priors "
             "uniform on the simplex. Posteriors and samples are identical for all; no problem was used to tune.",
             "",
-            f"{STAND_IN} is EMQ-BCTS with our own fit of the temperature: QuaPy's ends in nan on some problems, on at least "
-            "one split where the table says so. Errors are relative per problem, to the best without and with it.",
+            f"{STAND_IN} is EMQ-BCTS with our own fit of the temperature: QuaPy's ends in nan on some problems, on at "
+            "least one split where it is shown. Errors are relative to each problem's best, without and with it.",
             "",
             *lines,
             "",
