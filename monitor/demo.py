@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -24,7 +25,7 @@ from monitor.reference import Reference
 from monitor.running import watch
 from monitor.tolerances import REFERENCE_WINDOWS
 
-WINDOW_EVENTS = 5_000
+WINDOW_EVENTS = 3_000
 HOLD_OUT_EVENTS = REFERENCE_WINDOWS * WINDOW_EVENTS
 SECONDS_TO_LOOK = 1.0
 
@@ -40,7 +41,7 @@ dead_letters = "dead-letters.jsonl"
 
 [streams.{stream}]
 reference = "{stream}.ref"
-window = {{ size = "5m", lateness = "5s" }}
+window = {{ size = "3m", lateness = "5s" }}
 """
 
 
@@ -112,7 +113,7 @@ def _prepare(folder: Path, options: SyntheticOptions, console: Console) -> None:
 
 def _summarise(judged: Sequence[Judged], world: World, folder: Path) -> None:
     console = Console()
-    table = Table(title="What was injected, and what was said", title_justify="left")
+    table = Table(title="What was injected, and what was said", title_justify="left", box=SIMPLE_HEAD)
     for heading in ("injected", "said", f"{world.classes[-1]} %", "estimate"):
         table.add_column(heading, no_wrap=True)
     for one in judged:
