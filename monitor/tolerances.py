@@ -72,7 +72,8 @@ BLOCK_ROWS = 2_048
 # some direction: 1e-12 is what rounding leaves of an exact zero in sums of a million products.
 SINGULAR = 1e-12
 
-# A multiplier of the simplex program counts as violated above this share of the problem's scale: rounding of a dot product.
+# A multiplier of the simplex program counts as violated above this share of the problem's scale: rounding of a dot
+# product.
 SIMPLEX_VIOLATION = 1e-13
 
 # Two-sided level of every interval, per class.
@@ -319,7 +320,8 @@ FACTOR_UNCHANGED = 0.005
 # Events that are binned at once: positions, values and bins together stay in a 1 MB second-level cache.
 HISTOGRAM_BLOCK = 32_768
 
-# Hold-out rows, evenly over the classes, on which retargeted counting looks up what corrected posteriors are on average:
+# Hold-out rows, evenly over the classes, on which retargeted counting looks up what corrected posteriors are on
+# average:
 # their error is then that of a window of twice the size; looking them up costs some milliseconds a window.
 RETARGETING_ROWS = 20_000
 
