@@ -187,6 +187,10 @@ class Estimator:
     """More hold-out rows than these are not worth their time: a stratified sample of them is summarised."""
 
     def __call__(self, window: Window, reference: ReferenceView) -> PriorEstimate:
+        classes = len(reference.classes)
+        if not self.applies_to(classes, window.features is not None):
+            wanted = "two classes" if self.binary_only and classes != 2 else "a window with features"
+            raise InputError(f"{self.name}: wants {wanted}, the reference has {classes} classes")
         return self.estimate(reference.prepare(window), reference)
 
     def applies_to(self, classes: int, features: bool) -> bool:
