@@ -94,6 +94,7 @@ class Service:
                 self._turn()
                 if self._source.finished:
                     self._publish(self._windowing.finish())
+                    self._tell(Turned((), frozenset(), frozenset(), self._windowing.rows))
                     break
             self._commit()
         finally:
