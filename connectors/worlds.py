@@ -209,7 +209,7 @@ def tour(events: int) -> tuple[Period, ...]:
         Period("calm", 2 * events),
         Period("class mix moves", 2 * events, priors=(0.25, 0.35, 0.4)),
         Period("calm again", events),
-        Period("an input changes its unit", events, linear={"x1": (1.6, 0.8)}),
+        Period("an input's unit changes", events, linear={"x1": (1.6, 0.8)}),
         Period("an input is bent", events, monotone=("x2",)),
         Period("mix and input move", events, priors=(0.25, 0.35, 0.4), linear={"x1": (1.6, 0.8)}),
         Period("a class nobody knew", events, unknown=0.1),

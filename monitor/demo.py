@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -113,7 +112,7 @@ def _prepare(folder: Path, options: SyntheticOptions, console: Console) -> None:
 
 def _summarise(judged: Sequence[Judged], world: World, folder: Path) -> None:
     console = Console()
-    table = Table(title="What was injected, and what was said", title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title="What was injected, and what was said", title_justify="left", box=None, padding=(0, 1, 0, 0))
     for heading in ("injected", "said", f"{world.classes[-1]} %", "estimate"):
         table.add_column(heading, no_wrap=True)
     for one in judged:
