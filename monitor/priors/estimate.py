@@ -189,8 +189,8 @@ class Estimator:
     def __call__(self, window: Window, reference: ReferenceView) -> PriorEstimate:
         classes = len(reference.classes)
         if not self.applies_to(classes, window.features is not None):
-            wanted = "two classes" if self.binary_only and classes != 2 else "a window with features"
-            raise InputError(f"{self.name}: wants {wanted}, the reference has {classes} classes")
+            wanted = "two classes" if self.binary_only and classes != 2 else "features in the window"
+            raise InputError(f"{self.name}: want {wanted}; the reference has {classes} classes")
         return self.estimate(reference.prepare(window), reference)
 
     def applies_to(self, classes: int, features: bool) -> bool:

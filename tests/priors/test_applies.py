@@ -17,10 +17,10 @@ def reference() -> Reference:
 
 
 def test_a_method_for_two_classes_refuses_three(reference: Reference) -> None:
-    with pytest.raises(InputError, match="cde: wants two classes, the reference has 3"):
+    with pytest.raises(InputError, match="cde: want two classes; the reference has 3"):
         ESTIMATORS["cde"](Window.of(np.full((10, 3), 1 / 3)), reference)
 
 
 def test_a_method_on_features_refuses_a_window_without_any(reference: Reference) -> None:
-    with pytest.raises(InputError, match="dfm-energy-features: wants a window with features"):
+    with pytest.raises(InputError, match="dfm-energy-features: want features in the window"):
         ESTIMATORS["dfm-energy-features"](Window.of(np.full((10, 3), 1 / 3)), reference)
