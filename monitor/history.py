@@ -16,8 +16,9 @@ from connectors.protocols import Report, Reporting
 from monitor.assessment import Assessment
 from monitor.countwindows import CountPlan
 from monitor.happenings import BatchTaken, Committed, Happening, Reassigned, Turned, WindowAssessed
+from monitor.publishing import Watched
 from monitor.readings import Reading, reading_of
-from monitor.service import Clock, Watched
+from monitor.service import Clock
 from monitor.timewindows import TimePlan
 from monitor.tolerances import REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS, STALE_AFTER, STALE_WINDOWS
 

@@ -19,8 +19,9 @@ from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder
 from monitor.happenings import BatchTaken, Happening, Observer
 from monitor.logs import log, logging_to_stderr
+from monitor.publishing import Watched
 from monitor.reference import Reference
-from monitor.service import Pace, Service, Watched
+from monitor.service import Pace, Service
 
 ENDING = ("jsonl:", "synthetic:")
 

@@ -13,15 +13,13 @@ import numpy as np
 
 from connectors.protocols import Message, Progress, RawBatch, Sink, Source
 from monitor.arrays import Flags, Labels
-from monitor.assessment import assess
 from monitor.deadletters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.errors import CommitRefusedError
 from monitor.events import DecodedBatch, Decoder, Rejected
 from monitor.happenings import BatchTaken, Committed, Happening, Observer, Reassigned, Turned, WindowAssessed
-from monitor.reference import Reference
-from monitor.result import encode
-from monitor.windowing import Plan, RejectedAt, StreamRows, Windowing
-from monitor.windows import Window, by_segment
+from monitor.publishing import Watched, published
+from monitor.windowing import RejectedAt, StreamRows, Windowing
+from monitor.windows import Window
 from monitor.wire import Reason
 
 
@@ -31,18 +29,6 @@ class Clock:
 
     now: Callable[[], int] = field(default=lambda: time.time_ns() // 1000)
     elapsed: Callable[[], float] = time.monotonic
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """One stream: what it is compared with and how it is cut into windows."""
-
-    reference: Reference
-    plan: Plan
-    least: int = 0
-    """Windows with fewer events get the verdict insufficient-data."""
-    most_segments: int = 20
-    dead_letter_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +146,13 @@ class Service:
 
     def _publish(self, windows: Iterable[Window]) -> None:
         for window in windows:
-            watched = self._watched[window.key.stream]
-            for part in (window, *by_segment(window, watched.most_segments)):
-                started = self._clock.elapsed()
-                assessment = assess(part, watched.reference)
+            started = self._clock.elapsed()
+            for assessed in published(window, self._watched[window.key.stream]):
+                for message in assessed.messages:
+                    self._write(message)
                 seconds = self._clock.elapsed() - started
-                self._write(Message("results", part.key.id.encode(), assessment.to_json()))
-                self._write(Message("recalibrations", _feed_key(part), encode(assessment.recalibration)))
-                self._tell(WindowAssessed(assessment, part, seconds))
+                self._tell(WindowAssessed(assessed.assessment, assessed.window, seconds))
+                started = self._clock.elapsed()
 
     def _write(self, message: Message) -> None:
         self._sink.write(message)
@@ -223,11 +208,6 @@ class Service:
     def _tell(self, happening: Happening) -> None:
         for observer in self._observers:
             observer(happening)
-
-
-def _feed_key(window: Window) -> bytes:
-    """A compacted topic keeps the last message of each stream, and of each segment of it."""
-    return f"{window.key.stream}/{window.key.segment}".rstrip("/").encode()
 
 
 def _fresh_events(decoded: DecodedBatch, fresh: Flags) -> dict[str, int]:

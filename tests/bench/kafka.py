@@ -26,8 +26,9 @@ from connectors.protocols import Checkpoint, Message
 from monitor.allocation import collect_garbage_rarely, keep_freed_memory
 from monitor.events import Decoder
 from monitor.happenings import BatchTaken, Happening
+from monitor.publishing import Watched
 from monitor.reference import Reference
-from monitor.service import Pace, Service, Watched
+from monitor.service import Pace, Service
 from monitor.timewindows import TimePlan
 from monitor.windowing import StreamRows, Windowing
 from tests.kafka import apache

@@ -19,8 +19,9 @@ from monitor.config import ServerSettings
 from monitor.errors import ConfigurationError
 from monitor.events import Decoder
 from monitor.history import History, facts
+from monitor.publishing import Watched
 from monitor.server import not_ready, serving
-from monitor.service import Pace, Service, Watched
+from monitor.service import Pace, Service
 from monitor.timewindows import TimePlan
 from tests.deploy.parts import until
 from tests.server.made_up import MINUTE, Story

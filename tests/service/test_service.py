@@ -15,7 +15,8 @@ from monitor.deadletters import DeadLetterLimits
 from monitor.errors import CommitRefusedError, DeadLetterLimitError
 from monitor.events import Decoder
 from monitor.happenings import BatchTaken, Happening, Reassigned, WindowAssessed
-from monitor.service import Clock, Pace, Service, Watched
+from monitor.publishing import Watched
+from monitor.service import Clock, Pace, Service
 from monitor.timewindows import TimePlan
 from monitor.windowing import Plan
 from tests.service.streams import START_MS, lines, reference

@@ -1,0 +1,52 @@
+"""What a closed window says to the world: for the window and for each of its segments, an assessment and its messages.
+
+Pure: it depends on the window and on the stream's settings alone, so it may run anywhere.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from connectors.protocols import Message
+from monitor.assessment import Assessment, assess
+from monitor.reference import Reference
+from monitor.result import encode
+from monitor.windowing import Plan
+from monitor.windows import Window, by_segment
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One stream: what it is compared with and how it is cut into windows."""
+
+    reference: Reference
+    plan: Plan
+    most_segments: int = 20
+    dead_letter_late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One window, or one segment of it, and all that is published of it, in this order."""
+
+    window: Window
+    assessment: Assessment
+    messages: tuple[Message, ...]
+
+
+def published(window: Window, watched: Watched) -> Iterator[Published]:
+    """The whole window first, then its segments."""
+    for part in (window, *by_segment(window, watched.most_segments)):
+        assessment = assess(part, watched.reference)
+        yield Published(
+            window=part,
+            assessment=assessment,
+            messages=(
+                Message("results", part.key.id.encode(), assessment.to_json()),
+                Message("recalibrations", _feed_key(part), encode(assessment.recalibration)),
+            ),
+        )
+
+
+def _feed_key(window: Window) -> bytes:
+    """A compacted topic keeps the last message of each stream, and of each segment of it."""
+    return f"{window.key.stream}/{window.key.segment}".rstrip("/").encode()
