@@ -10,7 +10,6 @@ Each problem is split several times into training, hold-out and test events. A m
 hold-out events make the reference, and windows of test events are drawn under priors that are uniform on the simplex.
 """
 
-import argparse
 import platform
 import subprocess
 import sys
@@ -37,8 +36,9 @@ from monitor.priors import COMBINED, ESTIMATORS, em
 from monitor.reference import Reference
 from monitor.sampling import draw, uniform_simplex
 from monitor.windows import Window
+from tests.bench.options import options
 
-SPLITS, WINDOWS, EVENTS = 4, 30, 500
+EVENTS = 500
 OURS = ("auto", *COMBINED)
 STAND_IN = "EM-BCTS"
 """EM on bias-corrected temperature scaling, fitted by us: QuaPy's own fit of it fails on some problems (nan)."""
@@ -86,8 +86,11 @@ PROBLEMS = (
     Problem("20 blobs, perceptron", blobs, MLPClassifier((40,), max_iter=40, random_state=0), 4000, 2000),
 )  # fmt: skip
 
+QUICK = PROBLEMS[1:3]
+"""To see quickly that all of it works."""
 
-def split(problem: Problem, seed: int) -> dict[str, np.ndarray]:
+
+def split(problem: Problem, seed: int, windows: int) -> dict[str, np.ndarray]:
     """Posteriors of held-out and of test events, and the windows to estimate."""
     x, y = problem.data()
     random = np.random.default_rng(seed)
@@ -97,7 +100,7 @@ def split(problem: Problem, seed: int) -> dict[str, np.ndarray]:
     end = problem.train + problem.held_out
     hold_out, pool = model.predict_proba(x[problem.train : end]), model.predict_proba(x[end:])
     classes = hold_out.shape[1]
-    samples = np.array([draw(y[end:], p, EVENTS, random) for p in uniform_simplex(classes, WINDOWS, random)])
+    samples = np.array([draw(y[end:], p, EVENTS, random) for p in uniform_simplex(classes, windows, random)])
     true = np.array([np.bincount(y[end:][rows], minlength=classes) / EVENTS for rows in samples])
     return {"hold_out": hold_out, "labels": y[problem.train : end], "pool": pool, "samples": samples, "true": true}
 
@@ -135,11 +138,11 @@ def errors(estimates: Mapping[str, np.ndarray], true: np.ndarray, names: tuple[s
     return {name: float(np.abs(estimates[name] - true).mean()) for name in names}
 
 
-def run(problem: Problem, interpreter: str | None) -> dict[str, float]:
+def run(problem: Problem, interpreter: str | None, splits: int, windows: int) -> dict[str, float]:
     """Mean absolute errors over the splits of one problem."""
     collected: list[dict[str, float]] = []
-    for seed in range(SPLITS):
-        case = split(problem, seed)
+    for seed in range(splits):
+        case = split(problem, seed, windows)
         found = errors(ours(case), case["true"], (*OURS, STAND_IN))
         if interpreter is not None:
             found |= errors(theirs(case, interpreter), case["true"], THEIRS)
@@ -162,26 +165,26 @@ def table(results: Mapping[str, Mapping[str, float]], published: bool) -> list[s
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--quapy", help="a Python interpreter that has quapy and quadprog")
-    options.add_argument("--report", type=Path, help="also write the table here")
-    given = options.parse_args()
+    parser = options(__doc__)
+    parser.add_argument("--quapy", help="a Python interpreter that has quapy and quadprog")
+    given = parser.parse_args()
+    splits, windows = (1, 5) if given.quick else (4, 30)
     warnings.simplefilter("ignore")
     interpreter = given.quapy
     if interpreter is None or subprocess.run([interpreter, "-c", "import quapy, quadprog"], check=False).returncode:
         print("QuaPy is not available: give --quapy an interpreter that can import quapy and quadprog", file=sys.stderr)
         interpreter = None
     results: dict[str, dict[str, float]] = {}
-    for problem in PROBLEMS:
-        results[problem.name] = run(problem, interpreter)
+    for problem in QUICK if given.quick else PROBLEMS:
+        results[problem.name] = run(problem, interpreter, splits, windows)
         print(problem.name, {name: round(value, 4) for name, value in results[problem.name].items()}, flush=True)
     lines = table(results, interpreter is not None)
     print("\n".join(lines))
-    if given.report is not None and interpreter is not None:
-        given.report.write_text(report(lines), encoding="utf-8")
+    if given.report is not None:
+        given.report.write_text(report(lines, splits, windows), encoding="utf-8")
 
 
-def report(lines: list[str]) -> str:
+def report(lines: list[str], splits: int, windows: int) -> str:
     return "\n".join(
         [
             "# Accuracy of `auto` against published quantifiers",
@@ -189,7 +192,7 @@ def report(lines: list[str]) -> str:
             "Made by `python -m tests.bench.accuracy --quapy PYTHON --report tests/bench/reports/accuracy.md`, "
             f"Python {platform.python_version()}, numpy {np.__version__}, scikit-learn {sklearn.__version__}.",
             "",
-            f"Mean absolute error of the priors over {SPLITS} splits of {WINDOWS} windows of {EVENTS} events, priors "
+            f"Mean absolute error of the priors over {splits} splits of {windows} windows of {EVENTS} events, priors "
             "uniform on the simplex. Posteriors and samples are identical for all; no problem was used to tune.",
             "",
             f"{STAND_IN} is EMQ-BCTS with our own fit of the temperature: QuaPy's ends in nan on some problems, on at "

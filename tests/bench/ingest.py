@@ -5,10 +5,8 @@
 The rounds of all steps are interleaved and each step's best one counts: what else the machine does then hits all alike.
 """
 
-import argparse
 import gc
 import tempfile
-import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -26,12 +24,29 @@ from monitor.events import Decoder
 from monitor.schema import StreamSchema
 from monitor.timewindows import TimePlan
 from monitor.windowing import StreamRows, Windowing
+from tests.bench.options import REPORTS, options
+from tests.bench.tables import markdown
+from tests.bench.timing import Spent, interleaved
 
-REPORT = Path(__file__).parent / "reports" / "ingest.md"
 STREAM = "demo"
 LATER = 2**60  # no event lies in the future
 PLAN = TimePlan(size=600_000_000, slide=600_000_000, lateness=30_000_000, most=1_000_000)  # 10,000 events a window
 HOLD = TimePlan(size=10**15, slide=10**15, lateness=0, most=10**9)  # one window that holds everything
+
+STEPS = ("bare", "bare from bytes", "columns", "windows")
+RATIOS = ("bare / windows (lowest and highest round)", "bare from bytes / windows")
+COLUMNS = ("classes", "features", "form", *STEPS, "events/s", *RATIOS, "bytes held / float64 columns")
+HEAD = """# From JSONL bytes to closed windows
+
+Made by `python -m tests.bench.ingest --events {events} --rounds {rounds}`.
+
+Bare: msgspec decodes lines that lie ready in memory into a hand-written struct of exactly these fields.
+Bare from bytes: the same, but the lines are first read from the file and cut, as the other two must.
+Columns: file to checked columns. Windows: file to closed, ordered windows of 10,000 events.
+All steps run with `keep_freed_memory`, as the service does. Other work on the machine costs the steps with large arrays
+more than the bare decode. Nanoseconds of processor time an event on one core, the best round of each step.
+
+"""
 
 
 @dataclass(frozen=True)
@@ -96,8 +111,8 @@ def windows(path: Path, decoder: Decoder, plan: TimePlan) -> Windowing:
     return windowing
 
 
-def measure(case: Case, events: int, rounds: int, folder: Path) -> dict[str, float]:
-    """Nanoseconds of processor time an event, by step; and bytes a buffered event over those of its columns."""
+def measure(case: Case, events: int, rounds: int, folder: Path) -> tuple[dict[str, Spent], float]:
+    """Processor time by step; and bytes a buffered event over those of its columns."""
     path = folder / "events.jsonl"
     periods = (Period("calm", events),)
     write(path, SyntheticOptions(case.world, periods, form=case.form, features=bool(case.features)))
@@ -108,16 +123,7 @@ def measure(case: Case, events: int, rounds: int, folder: Path) -> dict[str, flo
         "columns": lambda: each(read(path), lambda batch: decoder.decode(batch, LATER)),
         "windows": lambda: windows(path, decoder, PLAN),
     }
-    best = dict.fromkeys(steps, float("inf"))
-    for _ in range(rounds):
-        for name, step in steps.items():
-            gc.collect()
-            started = time.process_time()
-            step()
-            best[name] = min(best[name], time.process_time() - started)
-    found = {name: seconds / events * 1e9 for name, seconds in best.items()}
-    found["memory"] = held(path, decoder) / (events * 8 * (1 + case.classes + case.features))
-    return found
+    return interleaved(steps, rounds), held(path, decoder) / (events * 8 * (1 + case.classes + case.features))
 
 
 def held(path: Path, decoder: Decoder) -> int:
@@ -134,38 +140,25 @@ def held(path: Path, decoder: Decoder) -> int:
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--events", type=int, default=100_000)
-    arguments.add_argument("--rounds", type=int, default=9)
-    given = arguments.parse_args()
+    parser = options(__doc__, REPORTS / "ingest.md")
+    parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=9)
+    given = parser.parse_args()
+    if given.quick:
+        given.events, given.rounds = 20_000, 3
     keep_freed_memory()
-    lines = [
-        "# From JSONL bytes to closed windows",
-        "",
-        f"Made by `python -m tests.bench.ingest --events {given.events} --rounds {given.rounds}`.",
-        "",
-        "Bare: msgspec decodes lines that lie ready in memory into a hand-written struct of exactly these fields.",
-        "Bare from bytes: the same, but the lines are first read from the file and cut, as the other two must.",
-        "Columns: file to checked columns. Windows: file to closed, ordered windows of 10,000 events.",
-        "All steps run with `keep_freed_memory`, as the service does. Other work on the machine costs the steps with "
-        "large arrays more than the bare decode.",
-        "Nanoseconds of processor time an event on one core; the ratios are bare over windows.",
-        "",
-        "| classes | features | form | bare | bare from bytes | columns | windows | events/s "
-        "| ratio to bare | ratio to bare from bytes | bytes held / float64 columns |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         for case in (Case(c, f, form) for form in ("list", "object") for c in (2, 10) for f in (0, 10)):
-            found = measure(case, given.events, given.rounds, Path(folder))
-            whole = found["windows"]
-            times = " | ".join(f"{found[name]:.0f}" for name in ("bare", "bare from bytes", "columns", "windows"))
-            lines.append(
-                f"| {case.classes} | {case.features} | {case.form} | {times} | {1e9 / whole:,.0f} "
-                f"| {found['bare'] / whole:.2f} | {found['bare from bytes'] / whole:.2f} | {found['memory']:.2f} |"
-            )
-            print(lines[-1])
-    REPORT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            spent, memory = measure(case, given.events, given.rounds, Path(folder))
+            whole = spent["windows"]
+            times = [f"{spent[name].best / given.events * 1e9:.0f}" for name in STEPS]
+            ratios = [spent[name].ratio(whole) for name in ("bare", "bare from bytes")]
+            speed = f"{given.events / whole.best:,.0f}"
+            rows.append([case.classes, case.features, case.form, *times, speed, *ratios, f"{memory:.2f}"])
+    text = HEAD.format(events=given.events, rounds=given.rounds) + markdown(COLUMNS, rows)
+    print(text)
+    given.report.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from monitor.reference import Reference
 from monitor.service import Pace, Service
 from monitor.timewindows import TimePlan
 from monitor.windowing import StreamRows, Windowing
+from tests.bench.options import options
 from tests.kafka import apache
 from tests.kafka.topics import Broker
 
@@ -237,12 +238,14 @@ def plot(seen: list[tuple[float, float]], count: int, path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of events")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--measure", nargs=5, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.quick:
+        given.rounds, given.scale = 1, 0.02
     if given.measure:
         *what, count = given.measure
         measure(*what, int(count))

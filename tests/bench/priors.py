@@ -10,15 +10,12 @@ The events are Gaussian classes with exact posteriors: the centre of class k is 
 priors are one draw from the simplex. Both sides generate them from the same seed (tests/bench/priors_quapy.py).
 """
 
-import argparse
 import json
 import os
 import platform
 import subprocess
 import sys
-import time
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -30,26 +27,19 @@ from monitor.priors.by_matching import _blocks
 from monitor.priors.histogram import Histogram
 from monitor.tolerances import LIKELIHOOD_GAP
 from tests.bench import priors_quapy
-from tests.bench.priors_quapy import EM_PROBLEMS, confusion_problem, draw
+from tests.bench.options import options
+from tests.bench.priors_quapy import confusion_problem, draw, em_problems
+from tests.bench.timing import best_of
 
 WORKER = Path(priors_quapy.__file__)
 TARGETS = {"binary": 0.02, "10 classes": 0.15, "37 classes": 0.15, "37 classes, weak": 1.0}
 
 
-def best_of(run: Callable[[], object], times: int = 3) -> float:
-    """Processor seconds of the quickest run."""
-    seconds = []
-    for _ in range(times):
-        begin = time.process_time()
-        run()
-        seconds.append(time.process_time() - begin)
-    return min(seconds)
-
-
-def quapy(interpreter: str) -> dict[str, dict[str, float]]:
+def quapy(interpreter: str, quick: bool) -> dict[str, dict[str, float]]:
     """QuaPy's times, measured by its own interpreter."""
     single = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run([interpreter, str(WORKER)], check=True, capture_output=True, text=True, env=single)
+    command = [interpreter, str(WORKER), *(["--quick"] if quick else [])]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=single)
     return json.loads(done.stdout)
 
 
@@ -63,9 +53,9 @@ def gap_of(posteriors: np.ndarray, source: np.ndarray, priors: np.ndarray) -> fl
     return float(np.log((1.0 / (posteriors @ (priors / source)) @ posteriors / (len(posteriors) * source)).max()))
 
 
-def em_rows(theirs: dict[str, dict[str, float]] | None) -> list[list[str]]:
+def em_rows(theirs: dict[str, dict[str, float]] | None, quick: bool) -> list[list[str]]:
     rows = []
-    for name, (events, classes, separation) in EM_PROBLEMS.items():
+    for name, (events, classes, separation) in em_problems(quick).items():
         g, source = draw(events, classes, separation)
         if name == "binary":
             seconds = best_of(lambda g=g, source=source: Histogram.of(g[:, 1]).maximum_likelihood(source))
@@ -118,9 +108,9 @@ def counting_row(theirs: dict[str, dict[str, float]] | None) -> list[list[str]]:
     ]
 
 
-def fourier_row() -> list[list[str]]:
+def fourier_row(events: int) -> list[list[str]]:
     rng = np.random.default_rng(0)
-    x, frequencies, wide = rng.normal(size=(1_000_000, 5)), rng.normal(size=(500, 5)), rng.normal(size=(5, 1000))
+    x, frequencies, wide = rng.normal(size=(events, 5)), rng.normal(size=(500, 5)), rng.normal(size=(5, 1000))
 
     def ours() -> object:
         total = np.zeros(1000)
@@ -133,7 +123,7 @@ def fourier_row() -> list[list[str]]:
             np.cos(x[begin:end] @ wide)
 
     mine, least = best_of(ours, 2), best_of(bare, 2)
-    what = "RFF mean of 1,000,000 events in 5 dimensions, D = 1,000"
+    what = f"RFF mean of {events:,} events in 5 dimensions, D = 1,000"
     return [
         [what, f"{mine:.2f} s", f"{least:.2f} s (product and cosines)", f"{mine / least:.2f}", "1.2", "both blockwise"]
     ]
@@ -165,9 +155,9 @@ def interval_rows() -> list[list[str]]:
     ]
 
 
-def memory_row() -> list[list[str]]:
+def memory_row(quick: bool) -> list[list[str]]:
     worst = 0.0
-    for events, classes, separation in EM_PROBLEMS.values():
+    for events, classes, separation in em_problems(quick).values():
         g, source = draw(events, classes, separation)
         tracemalloc.start()
         em.maximum_likelihood(g, source)
@@ -177,16 +167,21 @@ def memory_row() -> list[list[str]]:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description="Time the prior estimators.")
-    options.add_argument("--quapy", help="a Python interpreter that has quapy")
-    options.add_argument("--report", type=Path, help="write the table here as well")
-    given = options.parse_args()
+    parser = options("Time the prior estimators.")
+    parser.add_argument("--quapy", help="a Python interpreter that has quapy")
+    given = parser.parse_args()
     if available(given.quapy):
-        theirs = quapy(given.quapy)
+        theirs = quapy(given.quapy, given.quick)
     else:
         theirs = None
         print("QuaPy is not available: give --quapy an interpreter that can import quapy", file=sys.stderr)
-    rows = [*em_rows(theirs), *counting_row(theirs), *fourier_row(), *interval_rows(), *memory_row()]
+    rows = [
+        *em_rows(theirs, given.quick),
+        *counting_row(theirs),
+        *fourier_row(50_000 if given.quick else 1_000_000),
+        *interval_rows(),
+        *memory_row(given.quick),
+    ]
     header = ["what", "Shiftwatch", "QuaPy or bare", "ratio", "target", "note"]
     lines = ["| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *rows]]
     version = f"QuaPy {theirs['version']['quapy']}, " if theirs else ""

@@ -9,13 +9,11 @@ gives its mean over classes, and the lowest and highest class in brackets. With 
 .95 shows between .93 and .97.
 """
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 
 from monitor.priors import ESTIMATORS, intervals
 from monitor.windows import Window
+from tests.bench.options import options
 from tests.priors.doubles import PlainReference, Problem
 
 LINEAR = ["acc", "acc-qp", "pacc"]
@@ -49,10 +47,11 @@ def coverage(classes: int, draws: int, names: list[str]) -> dict[str, tuple[np.n
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description="Measure the coverage of the intervals.")
-    options.add_argument("--draws", type=int, default=600)
-    options.add_argument("--report", type=Path)
-    given = options.parse_args()
+    parser = options(__doc__)
+    parser.add_argument("--draws", type=int, default=600)
+    given = parser.parse_args()
+    if given.quick:
+        given.draws = 20
     lines = [
         "# Coverage of the 95 % intervals",
         "",

@@ -3,7 +3,6 @@
 python -m tests.bench.reference_build [--events 1000000] [--report tests/bench/reports/reference_build.md]
 """
 
-import argparse
 import json
 import platform
 import resource
@@ -17,6 +16,7 @@ from scipy.special import softmax
 from monitor.builder import build
 from monitor.holdout import Wanted
 from monitor.reference import Reference
+from tests.bench.options import options
 
 CLASSES, PRIORS, FEATURES = ("legit", "fraud", "dispute"), (0.7, 0.2, 0.1), 10
 
@@ -41,10 +41,11 @@ def write(path: Path, events: int) -> None:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--events", type=int, default=1_000_000)
-    options.add_argument("--report", type=Path)
-    given = options.parse_args()
+    parser = options(__doc__)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    given = parser.parse_args()
+    if given.quick:
+        given.events = 50_000
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "holdout.jsonl", Path(folder) / "x.ref"
         write(source, given.events)

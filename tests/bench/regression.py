@@ -6,10 +6,6 @@ AMRp: links by EM (pM3c, as in the paper); AMRb: Gibbs; MR: a mixture fitted to 
 the paper, the smallest of the K squared errors of each of 5,000 validation events, in the mean.
 """
 
-import argparse
-import time
-from pathlib import Path
-
 import numpy as np
 
 from monitor.regression import (
@@ -20,8 +16,9 @@ from monitor.regression import (
     calibrate_relation,
     relation_test,
 )
+from tests.bench.options import REPORTS, options
+from tests.bench.timing import interleaved
 
-REPORTS = Path(__file__).parent / "reports"
 POPULATION = Mixture.of([0.5, 0.5], [[3.0, 0.0, -2.0], [-3.0, 0.0, 0.5]], [1.0, 0.75])
 SIZES = (6, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 VALIDATION = 5_000
@@ -111,7 +108,7 @@ def by_size(runs):
     return np.array([[introductory_run(10_000 + seed, size)[:3] for seed in range(runs)] for size in SIZES])
 
 
-def picture(errors):
+def picture(errors, path):
     import matplotlib as mpl  # noqa: PLC0415 - only the picture needs it
 
     mpl.use("Agg")
@@ -127,7 +124,7 @@ def picture(errors):
     axes.minorticks_off()
     axes.legend()
     figure.tight_layout()
-    figure.savefig(REPORTS / "regression.png", dpi=110)
+    figure.savefig(path, dpi=110)
 
 
 def size_rows(errors):
@@ -206,8 +203,8 @@ def relation_rows(references, windows=20):
     return rows
 
 
-def timing_rows():
-    """The issue's sizes: n* = 200, p = 5, K = 3; the median of five."""
+def timing_rows(rounds):
+    """n* = 200, p = 5, K = 3; the best of the rounds."""
     rng = np.random.default_rng(1)
     reference = Mixture.of([0.3, 0.3, 0.4], 3 * rng.normal(size=(3, 6)), [0.5, 0.7, 1.0], 5_000)
     now = Mixture.of(reference.weights, reference.coefficients * np.array([1, 2, 2, 2, 2, 2]), reference.sigmas * 2)
@@ -221,22 +218,17 @@ def timing_rows():
         "calibration of the relation test (once a reference)": lambda: calibrate_relation(reference, x, y),
     }
     rows = ["| task | CPU seconds |", "|---|---|"]
-    for name, task in tasks.items():
-        spent = []
-        for _ in range(5):
-            begin = time.process_time()
-            task()
-            spent.append(time.process_time() - begin)
-        rows.append(f"| {name} | {np.median(spent):.2f} |")
+    rows += [f"| {name} | {spent.best:.2f} |" for name, spent in interleaved(tasks, rounds).items()]
     return rows
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options(__doc__, REPORTS / "regression.md")
     parser.add_argument("--runs", type=int, default=100)
-    runs = parser.parse_args().runs
+    given = parser.parse_args()
+    runs = 1 if given.quick else given.runs
     errors = by_size(max(runs // 3, 2))
-    picture(errors)
+    picture(errors, given.report.with_suffix(".png"))
     parts = [
         "# Adaptive mixtures of regressions",
         f"Made by `python -m tests.bench.regression --runs {runs}`.\n",
@@ -262,9 +254,9 @@ def main():
         *relation_rows(max(runs // 10, 1)),
         "\n## Time\n",
         "n* = 200, p = 5, K = 3, one thread.\n",
-        *timing_rows(),
+        *timing_rows(1 if given.quick else 5),
     ]
-    (REPORTS / "regression.md").write_text("\n".join(parts) + "\n")
+    given.report.write_text("\n".join(parts) + "\n")
     print("\n".join(parts))
 
 

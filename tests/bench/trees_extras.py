@@ -1,13 +1,14 @@
 """Beside the paper's experiments: a changed class mix, mirrored attributes, and what adapting costs."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeClassifier
 
 from monitor.shifts import VersatileTreeClassifier
+from tests.bench.tables import markdown
+from tests.bench.timing import interleaved
 from tests.bench.trees_data import ringnorm, threenorm
 
 TRAIN, DEPLOY, REPEATS = 2_000, 1_000, 10
@@ -33,12 +34,6 @@ def with_mix(random: np.random.Generator, make: Callable[..., Rows], share: floa
     return X[chosen], y[chosen]
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Markdown."""
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]]) + "\n"
-
-
 def class_mix() -> str:
     """All attributes cubed and the second class at 85 % (half in training): percentiles with and without eq 7."""
     rows = []
@@ -58,7 +53,7 @@ def class_mix() -> str:
             found.append([np.mean(guess == y) for guess in guesses])
         rows.append([name, *(f"{a:.3f}" for a in np.mean(found, axis=0))])
     head = ["", "original, not cubed", "original, cubed", "VM, mix unknown", "VM, mix known"]
-    return "## Cubed attributes and a class mix of 15 to 85 instead of half and half\n\n" + table(head, rows)
+    return "## Cubed attributes and a class mix of 15 to 85 instead of half and half\n\n" + markdown(head, rows)
 
 
 def mirrored() -> str:
@@ -77,18 +72,7 @@ def mirrored() -> str:
             found.append([tree.score(X, y), *(np.mean(model.predict(flipped) == y) for model in models)])
         rows.append([name, *(f"{a:.3f}" for a in np.mean(found, axis=0))])
     head = ["", "original, not mirrored", "VM, blind", "VM, mix known", "50 labelled", "200 labelled", "1,000 labelled"]
-    return "## Every other attribute mirrored\n\n" + table(head, rows)
-
-
-def cpu(call: Callable[[], object], repeats: int = 15) -> float:
-    """Least CPU time in milliseconds, one thread."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return 1e3 * min(times)
+    return "## Every other attribute mirrored\n\n" + markdown(head, rows)
 
 
 def cost() -> str:
@@ -106,15 +90,19 @@ def cost() -> str:
     }
     many = np.tile(D**3, (10, 1))
     adapted = tree.adapt(D**3)
-    ours, theirs = cpu(lambda: adapted.predict(many)), cpu(lambda: plain.predict(many))
+    predicting = {
+        "adapted": lambda: adapted.predict(many),
+        "scikit-learn's tree": lambda: plain.predict(many),
+    }
+    adapting = {name: lambda w=window: tree.adapt(w) for name, window in windows.items()}
+    spent = interleaved(predicting, 15)
     rows = [
-        [f"adapt 10,000 x 20, {name}", f"{cpu(lambda w=window: tree.adapt(w)):.0f} ms"]
-        for name, window in windows.items()
+        [f"adapt 10,000 x 20, {name}", f"{1e3 * one.best:.0f} ms"] for name, one in interleaved(adapting, 15).items()
     ]
-    rows.append(["predict 100,000 rows, adapted", f"{ours:.0f} ms"])
-    rows.append(["predict 100,000 rows, scikit-learn's tree", f"{theirs:.0f} ms ({ours / theirs:.2f} x)"])
+    rows += [[f"predict 100,000 rows, {name}", f"{1e3 * one.best:.0f} ms"] for name, one in spent.items()]
+    rows.append(["adapted / scikit-learn's", spent["adapted"].ratio(spent["scikit-learn's tree"])])
     head = f"A tree of {tree.tree_.node_count} nodes, 10,000 training rows; CPU time, one thread, least of 15."
-    return f"## Cost\n\n{head}\n\n" + table(["", "CPU"], rows)
+    return f"## Cost\n\n{head}\n\n" + markdown(["", "CPU"], rows)
 
 
 def extras() -> str:

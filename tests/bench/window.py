@@ -9,7 +9,6 @@ where they are installed, and named as absent where they are not.
 import importlib
 import time
 from collections.abc import Callable
-from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -25,8 +24,8 @@ from monitor.shifts import looked, moves
 from monitor.shifts.prepared import Column, Prepared, prepared
 from monitor.tolerances import VERDICT_LEVEL
 from monitor.windows import Window
+from tests.bench.options import REPORTS, options
 
-REPORT = Path(__file__).parent / "reports" / "window.md"
 ROWS, FEATURES, CLASSES = 10_000, 10, 3
 KSWIN_EVENTS = 500
 
@@ -116,6 +115,7 @@ def installed(name: str) -> bool:
 
 def main() -> None:
     """Measure, and write the report."""
+    given = options(__doc__, REPORTS / "window.md").parse_args()
     known = reference(FEATURES)
     ready = prepared(known)
     one, moved = window(ROWS, FEATURES), window(ROWS, FEATURES, 0.2)
@@ -143,17 +143,16 @@ def main() -> None:
     if absent:
         lines += ["", f"Not installed, and therefore not timed: {', '.join(absent)}."]
     lines += ["", "## Growth", "", "| events | features | ms | microseconds an event |", "|---|---|---|---|"]
-    for events in (1_000, 10_000, 100_000, 1_000_000):
+    for events in (1_000, 10_000, 100_000, 1_000_000)[: 2 if given.quick else 4]:
         grown = window(events, FEATURES)
         spent = cpu(lambda grown=grown: assess(grown, known), 1 if events > 100_000 else 3)
         lines.append(f"| {events:,} | {FEATURES} | {spent:,.1f} | {spent * 1e3 / events:.2f} |")
-    for features in (5, 20, 40):
+    for features in (5, 20, 40)[: 1 if given.quick else 3]:
         wide, wider = window(ROWS, features), reference(features)
         spent = cpu(lambda wide=wide, wider=wider: assess(wide, wider), 3)
         lines.append(f"| {ROWS:,} | {features} | {spent:,.1f} | {spent * 1e3 / ROWS:.2f} |")
     text = "\n".join(lines) + "\n"
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(text, encoding="utf-8")
+    given.report.write_text(text, encoding="utf-8")
     print(text)
 
 

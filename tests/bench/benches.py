@@ -1,0 +1,63 @@
+"""Every bench that `python -m tests.bench` runs: one line each. What a bench does stands in its own file."""
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.kafka import apache
+
+PEERS = {
+    "quapy": "import quapy, quadprog",
+    "evidently": "import evidently",
+    "nannyml": "import nannyml",
+    "alibi-detect": "import alibi_detect",
+}
+"""What has to work in the interpreter that is given for a peer; each lives in an environment of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A module `tests.bench.NAME` that prints Markdown tables and knows `--quick` and `--report`."""
+
+    name: str
+    says: str
+    repeats: int = 1
+    """Processes in full mode: several where time is measured, one where a seed decides every figure."""
+    peers: tuple[str, ...] = ()
+    data: bool = False
+    """Whether it takes `--data`, a folder of UCI tables."""
+    missing: Callable[[], str | None] = lambda: None
+    """Why it cannot run here, in words."""
+
+
+BENCHES = (
+    Bench("ingest", "from JSONL bytes to closed windows, against the bare decode of the same lines", 3),
+    Bench("window", "what assessing a window costs", 3),
+    Bench("priors", "the speed of the prior estimators", 3, peers=("quapy",)),
+    Bench("reference_build", "building a reference from a large file", 3),
+    Bench("kafka", "events per second from a real topic", missing=apache.unavailable),
+    Bench("accuracy", "the error of `auto` and its members", peers=("quapy",)),
+    Bench("priors_coverage", "whether the 95 % intervals hold the truth"),
+    Bench("verdicts", "how often the verdict is right"),
+    Bench("regression", "adaptive mixtures of regressions"),
+    Bench("trees", "versatile decision trees", data=True),
+)
+
+
+def chosen(names: list[str]) -> list[Bench]:
+    """The benches of these names in the order of the list; all of them without names."""
+    unknown = set(names) - {bench.name for bench in BENCHES}
+    if unknown:
+        raise SystemExit(f"no such bench: {', '.join(sorted(unknown))}; there are {', '.join(b.name for b in BENCHES)}")
+    return [bench for bench in BENCHES if not names or bench.name in names]
+
+
+def lacking(peer: str, interpreter: str | None) -> str | None:
+    """Why a peer cannot take part."""
+    if interpreter is None:
+        return f"{peer}: no interpreter was given (--{peer} PYTHON)"
+    try:
+        done = subprocess.run([interpreter, "-c", PEERS[peer]], check=False, capture_output=True)
+    except OSError:
+        return f"{peer}: the interpreter that was given cannot be started"
+    return f"{peer}: the interpreter that was given fails at `{PEERS[peer]}`" if done.returncode else None
