@@ -400,3 +400,11 @@ COMPACT_SPREAD = 3.5
 # How far out the middle of novel events has to lie, as a share of the distance beyond which they count as novel: the
 # middle of a cluster whose near edge is cut off by that threshold falls just short of it at times.
 MIDDLE_OUTSIDE = 0.9
+
+# Cells of the table that finds a value's place, for each distinct reference value: at 4 a place is right at the first
+# look for nineteen values in twenty; more cells leave the cache and gain nothing.
+CELLS_PER_VALUE = 4
+
+# Share of a column's distinct values on either side that may crowd into the outermost cells of its table: one absurd
+# value must not make all cells too wide.
+TABLE_TAIL = 0.001

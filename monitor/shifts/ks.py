@@ -1,14 +1,14 @@
 """The two-sample Kolmogorov-Smirnov test: exact, deterministic, and at the cost of the window alone.
 
 The reference is sorted once, when it is built. A window is sorted, merged with it, and compared at every one of its
-values: no bins, no sketches, no random draws. The reference may carry a weight per value; with weights that turn
-its class mix into another one, a change of the mix alone moves nothing.
+values: no bins, no sketches, no random draws. (Windows of the service come without a sort: see `places`.)
+The reference may carry a weight per value; with weights that turn its class mix into another one, a change of the mix
+alone moves nothing.
 
 Notation. F_r(x) = sum of weights of reference values <= x; F_w(x) = share of window values <= x;
 D = sup_x |F_w(x) - F_r(x)|; m and n the sizes (for weights, Kish's effective size (sum w)^2 / sum w^2).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -119,27 +119,16 @@ def steps(weights: Vector) -> Vector:
 
 def distance(merged: Merged, cumulative: Vector | None, reference_size: int) -> float:
     """D at every window value and just before it; `cumulative` is None for an unweighted reference."""
-    return distances(merged, (cumulative,), reference_size)[0]
-
-
-def distances(merged: Merged, cumulatives: Sequence[Vector | None], reference_size: int) -> list[float]:
-    """D against several weightings of one reference."""
     n = merged.values.size
     # F_w at the i-th sorted value is at least i / n, and is the share up to the last of its ties.
     share = np.arange(1, n + 1) / n
     tied = merged.values[1:] == merged.values[:-1]
-    ends = (np.append(~tied, True), np.insert(~tied, 0, True)) if tied.any() else None
-    found = []
-    for cumulative in cumulatives:
-        above = share - _below(cumulative, merged.right, reference_size)
-        untied = merged.left is merged.right
-        under = above if untied else share - _below(cumulative, merged.left, reference_size)
-        if ends is None:
-            found.append(float(max(above.max(), -above.min(), 1 / n - under.min(), under.max() - 1 / n)))
-        else:
-            last, first = ends
-            found.append(float(max(np.abs(above[last]).max(), np.abs(under[first] - 1 / n).max())))
-    return found
+    above = share - _below(cumulative, merged.right, reference_size)
+    untied = merged.left is merged.right
+    under = above if untied else share - _below(cumulative, merged.left, reference_size)
+    if tied.any():
+        above, under = above[np.append(~tied, True)], under[np.insert(~tied, 0, True)]
+    return float(max(above.max(), -above.min(), 1 / n - under.min(), under.max() - 1 / n))
 
 
 def _below(cumulative: Vector | None, positions: Labels, reference_size: int) -> Vector:

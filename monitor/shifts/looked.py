@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from monitor.arrays import Matrix, Vector
 from monitor.profile import FeatureProfile
-from monitor.shifts import ks
-from monitor.shifts.prepared import Column, Prepared, category_cells, rank_polynomials
+from monitor.shifts.places import Placed, place
+from monitor.shifts.prepared import Column, Prepared, category_cells, polynomial_sums
 from monitor.windows import Window
 
 
@@ -21,9 +21,9 @@ class Looked:
     """Where a window's columns stand in the reference, and the mean of its feature map."""
 
     events: int
-    posteriors: tuple[ks.Merged, ...]
-    features: tuple[ks.Merged | Vector, ...]
-    """Positions of a numeric feature's values, or how often each value of a category occurs."""
+    posteriors: tuple[Placed, ...]
+    features: tuple[Placed | Vector, ...]
+    """Places of a numeric feature's values, or how often each value of a category occurs."""
     missing: Vector
     """Missing values per feature."""
     mean: Vector
@@ -33,11 +33,9 @@ class Looked:
 
 def look(window: Window, reference: Prepared) -> Looked:
     """Look once at every column of a prepared window."""
-    posteriors = tuple(
-        ks.merge(column.values, window.posteriors[:, y]) for y, column in enumerate(reference.posteriors)
-    )
+    posteriors = tuple(place(column.places, window.posteriors[:, y]) for y, column in enumerate(reference.posteriors))
     table = window.features if window.features is not None and reference.features else None
-    features: tuple[ks.Merged | Vector, ...] = ()
+    features: tuple[Placed | Vector, ...] = ()
     missing = np.zeros(0)
     standardised = None
     if table is not None:
@@ -61,9 +59,9 @@ def with_features(looked: Looked, table: Matrix, moved: Mapping[int, Vector], re
     return replace(changed, mean=_mean(changed, None, reference))
 
 
-def _seen(feature: Column | FeatureProfile, values: Vector) -> ks.Merged | Vector:
+def _seen(feature: Column | FeatureProfile, values: Vector) -> Placed | Vector:
     if isinstance(feature, Column):
-        return ks.merge(feature.values, values)
+        return place(feature.places, values)
     cells = feature.counts.shape[1]
     codes = np.clip(values[~np.isnan(values)], 0, cells - 1).astype(np.int64)
     return np.bincount(codes, minlength=cells).astype(np.float64)
@@ -80,7 +78,7 @@ def _mean(looked: Looked, posteriors: Matrix | None, reference: Prepared) -> Vec
                 mean[block.at] = _of_ranks(looked.posteriors[block.index], reference.posteriors[block.index], looked)
         elif block.kind == "feature" and looked.features:
             seen, feature = looked.features[block.index], reference.features[block.index]
-            if isinstance(seen, ks.Merged) and isinstance(feature, Column):
+            if isinstance(seen, Placed) and isinstance(feature, Column):
                 mean[block.at] = _of_ranks(seen, feature, looked)
             elif isinstance(seen, np.ndarray) and isinstance(feature, FeatureProfile):
                 mean[block.at] = seen[category_cells(feature)] / looked.events
@@ -89,7 +87,6 @@ def _mean(looked: Looked, posteriors: Matrix | None, reference: Prepared) -> Vec
     return mean / reference.moments.scale
 
 
-def _of_ranks(merged: ks.Merged, column: Column, looked: Looked) -> Vector:
+def _of_ranks(placed: Placed, column: Column, looked: Looked) -> Vector:
     """The mean over all events; a missing value counts as 0, as it does in the reference."""
-    polynomials: Vector = rank_polynomials(merged, column.values.size).sum(axis=1) / looked.events
-    return polynomials
+    return polynomial_sums(placed, column.places) / looked.events

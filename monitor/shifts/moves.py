@@ -12,6 +12,7 @@ from monitor.arrays import Vector
 from monitor.profile import FeatureProfile
 from monitor.shifts import categories, correction, ks
 from monitor.shifts.looked import Looked
+from monitor.shifts.places import Placed, distance
 from monitor.shifts.prepared import Column, Prepared
 from monitor.tolerances import DISTANCE_FLOOR, MISSING_FLOOR
 
@@ -55,7 +56,7 @@ def of_features(
     """All features at this class mix; `spread` is the mix's covariance where it was learnt from other features."""
     found = []
     for j, (seen, feature) in enumerate(zip(looked.features, reference.features, strict=bool(looked.features))):
-        if isinstance(feature, Column) and isinstance(seen, ks.Merged):
+        if isinstance(feature, Column) and isinstance(seen, Placed):
             found.append(_numeric(seen, feature, priors, looked.events, spread))
         elif isinstance(feature, FeatureProfile) and isinstance(seen, np.ndarray):
             found.append(_category(seen, feature, priors, looked.events, int(looked.missing[j])))
@@ -90,29 +91,29 @@ def corrected(moves: list[Move], level: float) -> tuple[Move, ...]:
     )
 
 
-def _numeric(seen: ks.Merged, column: Column, priors: Vector, events: int, spread: Vector | None = None) -> Move:
-    n, kept = seen.values.size, column.values.size
+def _numeric(seen: Placed, column: Column, priors: Vector, events: int, spread: Vector | None = None) -> Move:
+    n, kept = seen.n, column.values.size
     totals = column.class_counts / np.maximum(1 - column.missing, 1e-12)
-    plain = distance = 0.0
+    plain = beyond = 0.0
     plain_p = p_value = 1.0
     if n and kept:
         values = float(column.class_counts.sum())
         # Where a reference keeps only quantiles, kept values stand for different numbers of events.
-        source = ks.steps(column.weights(totals / totals.sum())) if kept < values else None
-        rising = ks.steps(column.weights(priors))
+        source = column.rising(totals / totals.sum()) if kept < values else column.as_kept
+        rising = column.rising(priors)
         size = categories.effective_size(column.class_counts, priors * (1 - column.missing))
         if spread is not None and size > 0:
             size = 1 / (1 / size + 4 * _mix_variance(column, spread))
-        plain, distance = ks.distances(seen, (source, rising), kept)
-        if rising[-1] == 0:  # no class of this mix has any value: nothing to compare with
-            distance = 0.0
-        plain_p, p_value = (float(p) for p in ks.series_p([plain, distance], [values, size], n))
+        plain = distance(seen, source)
+        if rising[-1] > 0:  # else no class of this mix has any value: nothing to compare with
+            beyond = distance(seen, rising)
+        plain_p, p_value = (float(p) for p in ks.series_p([plain, beyond], [values, size], n))
     missing = categories.missing_rate(seen.missing, events, column.missing, totals, priors)
     return Move(
         name=column.name,
         test="ks",
-        statistic=distance,
-        distance=distance,
+        statistic=beyond,
+        distance=beyond,
         p_value=p_value,
         plain_distance=plain,
         plain_p=plain_p,

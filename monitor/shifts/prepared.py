@@ -20,7 +20,9 @@ from monitor.arrays import Labels, Matrix, Vector
 from monitor.priors.estimate import HoldOut
 from monitor.profile import FeatureProfile
 from monitor.shifts import ks, novelty
+from monitor.shifts import places as placing
 from monitor.shifts.novelty import Landscape
+from monitor.shifts.places import Placed, Places
 from monitor.tolerances import (
     BEHIND_ORIGIN,
     CATEGORIES_IN_MAP,
@@ -58,16 +60,32 @@ class Column:
     name: str
     values: Vector
     labels: Labels
+    places: Places
     class_counts: Vector
     """Events of each class that have a value."""
     missing: Vector
     """Share of each class's events without one."""
     per_kept: Vector
     """What one kept value of each class weighs at a prior of 1: 1 / (kept values of the class)."""
+    as_kept: Vector
+    """F_r before the first and at every distinct value when every kept value weighs the same."""
+
+    @classmethod
+    def of(cls, name: str, values: Vector, labels: Labels, class_counts: Vector, missing: Vector) -> "Column":
+        """The column of these ascending values."""
+        found = placing.places(values)
+        per_kept = 1.0 / np.maximum(np.bincount(labels, minlength=class_counts.size), 1)
+        as_kept = found.upto / max(values.size, 1)
+        return cls(name, values, labels, found, class_counts, missing, per_kept, as_kept)
 
     def weights(self, priors: Vector) -> Vector:
         """The weight of each sorted value when the classes have these priors."""
         return np.asarray((np.maximum(priors, 0.0) * (1 - self.missing) * self.per_kept)[self.labels])
+
+    def rising(self, priors: Vector) -> Vector:
+        """F_r before the first and at every distinct value when the classes have these priors."""
+        steps = ks.steps(self.weights(priors))
+        return steps if self.places.size == self.values.size else steps.take(self.places.upto)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +191,7 @@ def prepared(reference: ShiftReference) -> Prepared:
     sample = reference.sample
     classes = sample.posteriors.shape[1]
     counts = np.bincount(sample.labels, minlength=classes).astype(np.float64)
-    features = tuple(_column(profile, classes) for profile in reference.features)
+    features = tuple(_column(profile) for profile in reference.features)
     posteriors = tuple(_posterior(sample, y, counts) for y in range(classes))
     projections = None if sample.features is None else _projections(sample.features, reference.features)
     chosen = _in_map(features, sample, classes)
@@ -217,14 +235,30 @@ def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Momen
     return at, _moments(rows, reference.labels, reference.class_counts, reference.source_priors)
 
 
-def rank_polynomials(merged: ks.Merged, reference_size: int) -> Matrix:
-    """The first two normalised Legendre polynomials of each value's mid-rank u in the reference.
+def rank_polynomials(twice_mid_ranks: Labels, reference_size: int) -> Matrix:
+    """The first two normalised Legendre polynomials of mid-ranks u in the reference, one in each row.
 
     sqrt(3) (2u - 1) and sqrt(5) (6u^2 - 6u + 1): uncorrelated, mean 0 and variance 1 where u is uniform.
     """
-    ranks = merged.right + merged.left
-    centred = ranks * (1.0 / max(reference_size, 1)) - 1.0
+    centred = twice_mid_ranks * (1.0 / max(reference_size, 1)) - 1.0
     return np.stack([np.sqrt(3.0) * centred, np.sqrt(5.0) * (1.5 * centred * centred - 0.5)])
+
+
+def polynomial_sums(placed: Placed, places: Places) -> Vector:
+    """Both polynomials, summed over a window's values; a missing value counts as 0.
+
+    With r twice a value's mid-rank, of m: sum (r/m - 1)^2 = sum r^2 / m^2 - 2 sum r / m + n; whole numbers, exact.
+    """
+    m, n, ranks = max(int(places.upto[-1]), 1), placed.n, 2 * places.upto
+    first, second = int(placed.counts @ ranks), int(placed.counts @ ranks**2)
+    if placed.tied is not None:
+        # A tied value was counted at the place behind its equal; its own rank lies halfway over it.
+        upon = places.upto[1:] + places.upto[:-1]
+        first += int(placed.tied @ (upon - ranks[1:]))
+        second += int(placed.tied @ (upon**2 - ranks[1:] ** 2))
+    return np.array(
+        [np.sqrt(3.0) * (first / m - n), np.sqrt(5.0) * (1.5 * (second / m**2 - 2 * first / m + n) - n / 2)]
+    )
 
 
 def ranked_posteriors(classes: int) -> range:
@@ -276,37 +310,23 @@ def _coordinates(
 
 def _mapped_rows(column: Column, values: Vector) -> Matrix:
     """Rank polynomials in the order of the rows, 0 for a missing value."""
-    order = np.argsort(values, kind="stable")
-    merged = ks.merge(column.values, values)
+    present = ~np.isnan(values)
     rows = np.zeros((values.size, 2))
-    rows[order[: merged.values.size]] = rank_polynomials(merged, column.values.size).T
+    ranks = column.places.twice_mid_ranks(values[present])
+    rows[present] = rank_polynomials(ranks, column.values.size).T
     return rows
 
 
-def _column(profile: FeatureProfile, classes: int) -> Column | FeatureProfile:
+def _column(profile: FeatureProfile) -> Column | FeatureProfile:
     if profile.feature.kind != "number":
         return profile
-    kept = np.bincount(profile.labels, minlength=classes)
-    return Column(
-        profile.feature.name,
-        profile.values,
-        profile.labels,
-        profile.class_counts,
-        profile.missing,
-        1.0 / np.maximum(kept, 1),
-    )
+    return Column.of(profile.feature.name, profile.values, profile.labels, profile.class_counts, profile.missing)
 
 
 def _posterior(sample: HoldOut, y: int, counts: Vector) -> Column:
     order = np.argsort(sample.posteriors[:, y], kind="stable")
-    return Column(
-        f"posterior {y}",
-        sample.posteriors[order, y],
-        sample.labels[order],
-        counts,
-        np.zeros(counts.size),
-        1.0 / np.maximum(counts, 1),
-    )
+    values = np.ascontiguousarray(sample.posteriors[order, y])
+    return Column.of(f"posterior {y}", values, sample.labels[order], counts, np.zeros(counts.size))
 
 
 def _in_map(features: tuple[Column | FeatureProfile, ...], sample: HoldOut, classes: int) -> Labels:
