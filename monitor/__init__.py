@@ -6,19 +6,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from monitor.assessment import Assessment, assess
     from monitor.reference import Reference
+    from monitor.regression.stream import RegressionAssessment, RegressionReference, assess_regression
     from monitor.verdict import Verdict
     from monitor.version import __version__
     from monitor.windows import Window
 
-__all__ = ["Assessment", "Reference", "Verdict", "Window", "__version__", "assess"]
+__all__ = [
+    "Assessment",
+    "Reference",
+    "RegressionAssessment",
+    "RegressionReference",
+    "Verdict",
+    "Window",
+    "__version__",
+    "assess",
+    "assess_regression",
+]
 
 _HOME = {
     "Assessment": "monitor.assessment",
     "Reference": "monitor.reference",
+    "RegressionAssessment": "monitor.regression.stream",
+    "RegressionReference": "monitor.regression.stream",
     "Verdict": "monitor.verdict",
     "Window": "monitor.windows",
     "__version__": "monitor.version",
     "assess": "monitor.assessment",
+    "assess_regression": "monitor.regression.stream",
 }
 
 

@@ -71,6 +71,16 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]
     return header, arrays
 
 
+def placed(place: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Arrays under a place in the file; `under` takes them out again."""
+    return {f"{place}/{name}": array for name, array in arrays.items()}
+
+
+def under(arrays: Mapping[str, Array], place: str) -> dict[str, Array]:
+    """The arrays under a place in the file, by their names there."""
+    return {name[len(place) + 1 :]: array for name, array in arrays.items() if name.startswith(f"{place}/")}
+
+
 def _checked_header(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> dict[str, Any]:
     try:
         header = json.loads(archive.read(HEADER))

@@ -279,7 +279,7 @@ def _tests(
         for name, (statistic, p, effect, floor, told) in measured.items()
     }
     if diagnosis.features:
-        tests["features"] = _of_moves(diagnosis.features, level, n)
+        tests["features"] = of_moves(diagnosis.features, level, n)
     apart = _disagreement(estimates, reference.estimator)
     tests["disagreement"] = Test(
         apart,
@@ -294,7 +294,7 @@ def _tests(
     return tests
 
 
-def _of_moves(moved: tuple[Move, ...], level: float, events: int) -> Test:
+def of_moves(moved: tuple[Move, ...], level: float, events: int) -> Test:
     """The features' family: the smallest adjusted p-value, and the largest distance."""
     p_value = min(min(move.adjusted_p, move.missing_adjusted_p) for move in moved)
     distance = max(move.distance for move in moved)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.arrays import Labels, Matrix
+from monitor.arrays import Flags, Labels, Matrix
 from monitor.calibration import Selection
 from monitor.errors import InputError
 from monitor.holdout import Advance, Chunk, Wanted, infer_schema, read
@@ -37,15 +37,9 @@ class Reservoir:
         return int(self.class_counts.sum())
 
     def add(self, chunk: Chunk) -> None:
-        """Row number i goes to place i while there is room, then to a place drawn from [0, i] if that is inside.
-
-        numpy assigns repeated places in order, so the last of several rows for one place wins, as it should.
-        """
+        """numpy assigns repeated places in order, so the last of several rows for one place wins, as it should."""
         rows = chunk.labels.size
-        number = np.arange(self.events, self.events + rows)
-        drawn = np.floor(self._random.random(rows) * (number + 1)).astype(np.int64)
-        place = np.where(number < self.capacity, number, drawn)
-        kept = place < self.capacity
+        place, kept = reservoir_places(self._random, self.events, rows, self.capacity)
         self._posteriors[place[kept]] = chunk.posteriors[kept]
         self._labels[place[kept]] = chunk.labels[kept]
         if self._features is not None and chunk.features is not None:
@@ -57,6 +51,14 @@ class Reservoir:
         rows = min(self.events, self.capacity)
         features = None if self._features is None else self._features[:rows]
         return self._posteriors[:rows], self._labels[:rows], features
+
+
+def reservoir_places(random: np.random.Generator, seen: int, rows: int, capacity: int) -> tuple[Labels, Flags]:
+    """Row number i goes to place i while there is room, then to a place drawn from [0, i] if that is inside."""
+    number = np.arange(seen, seen + rows)
+    drawn = np.floor(random.random(rows) * (number + 1)).astype(np.int64)
+    place = np.where(number < capacity, number, drawn)
+    return place, place < capacity
 
 
 def collect(chunks: Iterable[Chunk], schema: StreamSchema, seed: int, rows: int | None = None) -> Reservoir:

@@ -12,18 +12,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from connectors.protocols import RawBatch
-from monitor.arrays import UNLABELLED, Labels, Matrix
+from monitor.arrays import Labels, Matrix
 from monitor.columns import checked_posteriors, class_names, class_numbers, describe, encode, is_missing
 from monitor.errors import InputError
 from monitor.events import DecodedBatch, Decoder
 from monitor.schema import Feature, StreamSchema
 from monitor.tolerances import CATEGORIES_KEPT, PROBED_ROWS
+from monitor.windows import Window
+
+_Piece = TypeVar("_Piece")
 
 ROWS = 10_000
 """Rows read at a time: a few megabytes."""
@@ -34,6 +37,9 @@ FAR_AHEAD = 2**61
 
 RESERVED = frozenset({"stream", "id", "timestamp", "label", "score", "prediction", "posteriors", "features"})
 """Columns of a table that are never features, as are those under `posteriors.` and `segment.`"""
+
+FLAT = ("label", "stream", "score", "prediction")
+"""Fields of an event that are columns of a table as they are."""
 
 Table = Mapping[str, Sequence[Any]]
 Advance = Callable[[int], None]
@@ -63,7 +69,7 @@ def infer_schema(path: Path, wanted: Wanted) -> StreamSchema:
     first = next(_tables(path, PROBED_ROWS, lambda _read: None), None)
     if first is None:
         raise InputError(f"{path}: holds no events")
-    classes = _classes(path, first, wanted)
+    classes = () if holds_predictions(path) else _classes(path, first, wanted)
     features = tuple(describe(_feature_name(column), _guessed(first[column])) for column in _feature_columns(first))
     if any(feature.kind == "category" for feature in features):
         features = _with_all_categories(path, features)
@@ -72,22 +78,40 @@ def infer_schema(path: Path, wanted: Wanted) -> StreamSchema:
     return StreamSchema(stream, classes, features, positive)
 
 
+def holds_predictions(path: Path) -> bool:
+    """Whether the events are a regressor's: they carry predictions, and neither posteriors nor scores."""
+    first = next(_tables(path, PROBED_ROWS, lambda _read: None), {})
+    scored = any(column in ("posteriors", "score") or column.startswith("posteriors.") for column in first)
+    return "prediction" in first and not scored
+
+
 def read(path: Path, schema: StreamSchema, advance: Advance) -> Iterator[Chunk]:
-    """All events of the file, some thousands at a time."""
+    """All events of a classifier's file, some thousands at a time."""
+    return pieces(path, schema, advance, _of_rows, _chunk)
+
+
+def pieces(
+    path: Path,
+    schema: StreamSchema,
+    advance: Advance,
+    of_rows: Callable[[Window], _Piece],
+    of_table: Callable[[Table, StreamSchema], _Piece],
+) -> Iterator[_Piece]:
+    """What `of_rows` makes of decoded events, or `of_table` of a table's rows, some thousands at a time."""
     if path.suffix in LINES:
-        yield from _decoded_lines(path, schema, advance)
+        yield from map(of_rows, _decoded_lines(path, schema, advance))
         return
     row = 0
     for table in _tables(path, ROWS, advance):
         rows = _height(table)
         try:
-            yield _chunk(table, schema)
+            yield of_table(table, schema)
         except InputError as error:
             raise InputError(f"{path}: between rows {row + 1} and {row + rows}: {error}") from error
         row += rows
 
 
-def _decoded_lines(path: Path, schema: StreamSchema, advance: Advance) -> Iterator[Chunk]:
+def _decoded_lines(path: Path, schema: StreamSchema, advance: Advance) -> Iterator[Window]:
     """Lines are scored events, and held to the same contract as in production."""
     first = next(_tables(path, 1, lambda _read: None), {})
     stream = str(first.get("stream", [""])[0] or "")
@@ -102,30 +126,41 @@ def _decoded_lines(path: Path, schema: StreamSchema, advance: Advance) -> Iterat
             advance(file.tell())
 
 
-def _labelled(path: Path, done: int, batch: DecodedBatch, stream: str) -> Chunk:
+def _labelled(path: Path, done: int, batch: DecodedBatch, stream: str) -> Window:
     if batch.rejected:
         one = batch.rejected[0]
         raise InputError(f"{path}: line {done + one.index + 1}: {one.reason.value}: {one.detail}")
     if batch.late_labels:
         first = int(batch.late_labels[stream].index[0])
-        raise InputError(f"{path}: line {done + first + 1}: a label without posteriors; join labels to events first")
+        raise InputError(
+            f"{path}: line {done + first + 1}: a label without posteriors or prediction; join labels to events first"
+        )
     scored = batch.scored[stream]
-    labels = scored.rows.labels
-    unlabelled = np.ones(scored.index.size, dtype=np.bool_) if labels is None else labels == UNLABELLED
-    if labels is None or unlabelled.any():
+    unlabelled = ~scored.rows.labelled
+    if unlabelled.any():
         line = done + int(scored.index[int(unlabelled.argmax())]) + 1
         raise InputError(f"{path}: line {line}: no label; a reference is built from labelled events")
-    return Chunk(scored.rows.posteriors, labels, scored.rows.features)
+    return scored.rows
+
+
+def _of_rows(rows: Window) -> Chunk:
+    assert rows.labels is not None  # noqa: S101 - every row is labelled
+    return Chunk(rows.posteriors, rows.labels, rows.features)
 
 
 def _chunk(table: Table, schema: StreamSchema) -> Chunk:
     if "label" not in table:
         raise InputError("label: no event has one; a reference is built from labelled events")
     labels = class_numbers([*table["label"]], schema.classes)
+    return Chunk(_posteriors(table, schema), labels, table_features(table, schema))
+
+
+def table_features(table: Table, schema: StreamSchema) -> Matrix | None:
+    """The features of a table in the order of the schema; a column that is not there is missing everywhere."""
     columns = {_feature_name(column): column for column in _feature_columns(table)}
-    empty = np.full(labels.size, np.nan)
+    empty = np.full(_height(table), np.nan)
     features = [encode(_guessed(table[columns[f.name]]), f) if f.name in columns else empty for f in schema.features]
-    return Chunk(_posteriors(table, schema), labels, np.column_stack(features) if features else None)
+    return np.column_stack(features) if features else None
 
 
 def _posteriors(table: Table, schema: StreamSchema) -> Matrix:
@@ -160,7 +195,7 @@ def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
     if "score" in first:
         names = class_names(labels, None, 2)
         return names if wanted.positive in ("", names[1]) else names[::-1]
-    raise InputError(f"{path}: no posteriors: want `posteriors` or `score` in every event")
+    raise InputError(f"{path}: no posteriors: want `posteriors`, `score` or `prediction` in every event")
 
 
 def _guessed(column: Sequence[Any]) -> Any:
@@ -235,7 +270,7 @@ def _json_lines(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
 
 def _flattened(events: list[dict[str, Any]]) -> Table:
     """One column per field, and per key of `posteriors` and `features`; None where an event lacks it."""
-    table: dict[str, list[Any]] = {name: [e.get(name) for e in events] for name in ("label", "stream", "score")}
+    table: dict[str, list[Any]] = {name: [e.get(name) for e in events] for name in FLAT}
     for field in ("posteriors", "features"):
         given = [event.get(field) for event in events]
         if any(isinstance(value, dict) for value in given):

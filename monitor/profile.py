@@ -4,11 +4,14 @@ Since values are kept with their class, the reference can be looked at under any
 kept value the weight it has when the classes have given priors, so that a pure prior shift moves no feature.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from monitor.arrays import Labels, Matrix, Vector
+from monitor.arrays import Labels, Matrix, Vector, frozen_labels
 from monitor.schema import Feature
 from monitor.tolerances import VALUES_KEPT, VALUES_KEPT_IN_ALL
 
@@ -41,6 +44,44 @@ class FeatureProfile:
         per_value = mass / np.maximum(present, 1)
         total = float(mass.sum())
         return np.asarray(per_value[self.labels] / total) if total > 0 else np.full(self.labels.size, np.nan)
+
+    def described(self) -> dict[str, Any]:
+        """What a file's header says of it."""
+        feature = self.feature
+        return {
+            "name": feature.name,
+            "kind": feature.kind,
+            "categories": list(feature.categories),
+            "error": self.error,
+        }
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The plain arrays that a reference artefact holds; `from_arrays` is the way back."""
+        return {
+            "values": self.values,
+            "labels": compact(self.labels),
+            "class_counts": self.class_counts,
+            "missing": self.missing,
+            "counts": self.counts,
+        }
+
+    @classmethod
+    def from_arrays(cls, feature: Feature, error: float, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The profile that `to_arrays` wrote; KeyError if one is missing."""
+        return cls(
+            feature,
+            arrays["values"],
+            frozen_labels(arrays["labels"], "labels"),
+            arrays["class_counts"],
+            arrays["missing"],
+            arrays["counts"],
+            error,
+        )
+
+
+def compact(labels: Labels) -> NDArray[Any]:
+    """Class numbers in the smallest type that holds them: a byte instead of eight on disk."""
+    return labels.astype(np.min_scalar_type(int(labels.max(initial=0))))
 
 
 def values_kept(features: int) -> int:

@@ -1,5 +1,7 @@
 """A verdict's reasons in words, with the numbers that a person on call needs to act."""
 
+from collections.abc import Mapping, Sequence
+
 from monitor.arrays import Vector
 from monitor.priors.estimate import PriorEstimate
 from monitor.shifts.covariates import Explanation
@@ -25,12 +27,12 @@ def reasons(
     novel_features: str,
 ) -> tuple[str, ...]:
     """The sentences, most important first, around what happened to the mix and where unknown events lie."""
-    fit, moved = diagnosis.whole, _moved_sentences(diagnosis)
-    misfit = f"one class mix does not explain the window (fit p {_p(fit.p_value)}, {fit.effect:.2f} sd left over)"
+    fit, moved = diagnosis.whole, moved_sentences(diagnosis.features, diagnosis.explanations)
+    misfit = f"one class mix does not explain the window (fit p {p_text(fit.p_value)}, {fit.effect:.2f} sd left over)"
     if verdict is Verdict.STABLE:
-        return (f"the class mix and every input agree with the reference (fit p {_p(fit.p_value)})",)
+        return (f"the class mix and every input agree with the reference (fit p {p_text(fit.p_value)})",)
     if verdict is Verdict.PRIOR_SHIFT:
-        return (*mix, f"the new class mix explains the inputs (fit p {_p(fit.p_value)})")
+        return (*mix, f"the new class mix explains the inputs (fit p {p_text(fit.p_value)})")
     if verdict is Verdict.UNKNOWN_CLASS and diagnosis.unknown is not None:
         unknown = diagnosis.unknown
         low, high = max(unknown.mass - 2 * unknown.error, 0.0), min(unknown.mass + 2 * unknown.error, 1.0)
@@ -57,10 +59,11 @@ def mix_sentences(names: tuple[str, ...], source_priors: Vector, prevalence: Pri
     )
 
 
-def _moved_sentences(diagnosis: Diagnosis) -> tuple[str, ...]:
-    moved = [(j, move) for j, move in enumerate(diagnosis.features) if move.moved]
+def moved_sentences(moves: Sequence[Move], explanations: Mapping[int, Explanation]) -> tuple[str, ...]:
+    """The features that moved the most."""
+    moved = [(j, move) for j, move in enumerate(moves) if move.moved]
     moved.sort(key=lambda pair: (-pair[1].distance, pair[0]))
-    told = tuple(describe(move, diagnosis.explanations.get(j)) for j, move in moved[:NAMED])
+    told = tuple(describe(move, explanations.get(j)) for j, move in moved[:NAMED])
     return told if len(moved) <= NAMED else (*told, f"and {len(moved) - NAMED} more features moved")
 
 
@@ -71,7 +74,7 @@ def describe(move: Move, explanation: Explanation | None) -> str:
             return f"{move.name} is missing in all events"
         expected = move.expected_missing_rate
         return f"{move.name} is missing in {move.missing_rate:.1%} of the events, expected {expected:.1%}"
-    return f"{move.name} {_how(explanation)} (distance {move.distance:.3f}, p {_p(move.adjusted_p)})"
+    return f"{move.name} {_how(explanation)} (distance {move.distance:.3f}, p {p_text(move.adjusted_p)})"
 
 
 def _how(explanation: Explanation | None) -> str:
@@ -84,5 +87,6 @@ def _how(explanation: Explanation | None) -> str:
     return changes.get(explanation.kind, "moved")
 
 
-def _p(value: float) -> str:
+def p_text(value: float) -> str:
+    """A p-value; far out, its digits mean nothing."""
     return "< 1e-12" if value < 1e-12 else f"{value:.2g}"

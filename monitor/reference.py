@@ -18,7 +18,7 @@ from monitor.calibration import Calibration, Selection
 from monitor.columns import checked_posteriors, class_names, class_numbers, describe_features, encode_table, plain_list
 from monitor.errors import ArtefactError, InputError
 from monitor.priors.estimate import HoldOut, Statistics
-from monitor.profile import FeatureProfile, profile, values_kept
+from monitor.profile import FeatureProfile, compact, profile, values_kept
 from monitor.sampling import stratified_sample
 from monitor.schema import Feature, StreamSchema
 from monitor.selection import simulate
@@ -163,7 +163,13 @@ class Reference:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a file back; whatever is wrong with it is an `ArtefactError` that says so."""
-        header, arrays = artefact.load(path)
+        return cls.read(path, *artefact.load(path))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, artefact.Array]) -> Self:
+        """What `load` found in a file."""
+        if "task" in header:
+            raise ArtefactError(f"{path}: is the reference of a {header['task']} stream, not of a classifier")
         try:
             return cls(**_fields(header, arrays))
         except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -240,10 +246,7 @@ def _identity(reference: Reference) -> dict[str, Any]:
         "stream": schema.stream,
         "classes": list(schema.classes),
         "positive": schema.positive,
-        "features": [
-            {"name": p.feature.name, "kind": p.feature.kind, "categories": list(p.feature.categories), "error": p.error}
-            for p in reference.features
-        ],
+        "features": [p.described() for p in reference.features],
         "calibration": reference.calibration.method,
         "estimators": sorted(reference.statistics),
         "estimator": reference.estimator,
@@ -258,42 +261,31 @@ def _arrays(reference: Reference) -> dict[str, artefact.Array]:
         "class_counts": reference.class_counts,
         "calibration/log_weights": reference.calibration.log_weights,
         "sample/posteriors": sample.posteriors,
-        "sample/labels": _compact(sample.labels),
+        "sample/labels": compact(sample.labels),
     }
     if sample.features is not None:
         arrays["sample/features"] = sample.features
-    arrays |= {f"calibration/parameters/{name}": array for name, array in reference.calibration.parameters.items()}
+    arrays |= artefact.placed("calibration/parameters", reference.calibration.parameters)
     for estimator, statistics in reference.statistics.items():
-        arrays |= {f"statistics/{estimator}/{name}": array for name, array in statistics.items()}
+        arrays |= artefact.placed(f"statistics/{estimator}", statistics)
     for j, p in enumerate(reference.features):
-        arrays |= {
-            f"features/{j}/values": p.values,
-            f"features/{j}/labels": _compact(p.labels),
-            f"features/{j}/class_counts": p.class_counts,
-            f"features/{j}/missing": p.missing,
-            f"features/{j}/counts": p.counts,
-        }
+        arrays |= artefact.placed(f"features/{j}", p.to_arrays())
     return arrays
-
-
-def _compact(labels: Labels) -> artefact.Array:
-    """Class numbers in the smallest type that holds them: a byte instead of eight on disk."""
-    return labels.astype(np.min_scalar_type(int(labels.max(initial=0))))
 
 
 def _fields(header: dict[str, Any], arrays: dict[str, artefact.Array]) -> dict[str, Any]:
     """The constructor's arguments from a file."""
     described = header["features"]
-    features = tuple(Feature(f["name"], f["kind"], tuple(f["categories"])) for f in described)
+    features = tuple(Feature.of(one) for one in described)
     return {
         "schema": StreamSchema(header["stream"], tuple(header["classes"]), features, header["positive"]),
         "class_counts": arrays["class_counts"],
         "calibration": Calibration(
-            header["calibration"], _under(arrays, "calibration/parameters"), arrays["calibration/log_weights"]
+            header["calibration"], artefact.under(arrays, "calibration/parameters"), arrays["calibration/log_weights"]
         ),
-        "statistics": {name: _under(arrays, f"statistics/{name}") for name in header["estimators"]},
+        "statistics": {name: artefact.under(arrays, f"statistics/{name}") for name in header["estimators"]},
         "features": tuple(
-            _profile(feature, described[j]["error"], _under(arrays, f"features/{j}"))
+            FeatureProfile.from_arrays(feature, described[j]["error"], artefact.under(arrays, f"features/{j}"))
             for j, feature in enumerate(features)
         ),
         "sample": HoldOut(
@@ -306,19 +298,3 @@ def _fields(header: dict[str, Any], arrays: dict[str, artefact.Array]) -> dict[s
         "facts": header["facts"],
         "version": header["version"],
     }
-
-
-def _under(arrays: dict[str, artefact.Array], place: str) -> dict[str, artefact.Array]:
-    return {name[len(place) + 1 :]: array for name, array in arrays.items() if name.startswith(f"{place}/")}
-
-
-def _profile(feature: Feature, error: float, arrays: dict[str, artefact.Array]) -> FeatureProfile:
-    return FeatureProfile(
-        feature,
-        arrays["values"],
-        frozen_labels(arrays["labels"], "labels"),
-        arrays["class_counts"],
-        arrays["missing"],
-        arrays["counts"],
-        error,
-    )

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from monitor.reference import Reference
+    from monitor.references import AnyReference
 
 BUILD = """\
 The file holds labelled events that the model was not trained on: .jsonl with scored events and their `label`, or
 .csv or .parquet with columns label, posteriors.<class> (or score) and features.<name> (or just their names).
+Events of a regressor carry `prediction` instead, and the true number as `label`.
 
   shiftwatch reference build holdout.jsonl --out fraud-v3.ref
 
@@ -56,20 +57,27 @@ def _build(given: argparse.Namespace) -> int:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     from monitor.builder import build  # noqa: PLC0415
-    from monitor.holdout import Wanted  # noqa: PLC0415
+    from monitor.holdout import Wanted, holds_predictions  # noqa: PLC0415
     from monitor.preflight_page import page as render  # noqa: PLC0415
+    from monitor.regression.stream.builder import build_regression  # noqa: PLC0415
 
     classes = tuple(name.strip() for name in given.classes.split(",") if name.strip())
+    wanted = Wanted(given.stream, classes, given.positive)
+    facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source": given.holdout.name}
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("reading", total=given.holdout.stat().st_size if given.holdout.exists() else None)
+
+        def advance(read: int) -> None:
+            progress.update(task, completed=read)
+
+        if holds_predictions(given.holdout):
+            regression = build_regression(given.holdout, wanted, seed=given.seed, facts=facts, advance=advance)
+            regression.save(given.out)
+            _print(_summary(regression, given.out))
+            return 0
         reference, report = build(
-            given.holdout,
-            Wanted(given.stream, classes, given.positive),
-            seed=given.seed,
-            calibration=given.calibration,
-            facts={"created": datetime.now(UTC).isoformat(timespec="seconds"), "source": given.holdout.name},
-            advance=lambda read: progress.update(task, completed=read),
+            given.holdout, wanted, seed=given.seed, calibration=given.calibration, facts=facts, advance=advance
         )
     reference.save(given.out)
     _print(_summary(reference, given.out))
@@ -84,22 +92,22 @@ def _build(given: argparse.Namespace) -> int:
 
 
 def _show(given: argparse.Namespace) -> int:
-    from monitor.reference import Reference  # noqa: PLC0415
+    from monitor.references import load_reference  # noqa: PLC0415
 
-    _print(_summary(Reference.load(given.reference), given.reference))
+    _print(_summary(load_reference(given.reference), given.reference))
     return 0
 
 
 def _diff(given: argparse.Namespace) -> int:
-    from monitor.reference import Reference  # noqa: PLC0415
     from monitor.reference_text import differences  # noqa: PLC0415
+    from monitor.references import load_reference  # noqa: PLC0415
 
-    found = differences(Reference.load(given.old), Reference.load(given.new))
+    found = differences(load_reference(given.old), load_reference(given.new))
     _print("\n".join(found) if found else "the references are the same")
     return 1 if found else 0
 
 
-def _summary(reference: "Reference", path: Path) -> str:
+def _summary(reference: "AnyReference", path: Path) -> str:
     from monitor.reference_text import explain  # noqa: PLC0415
 
     return f"{path}\n{explain(reference)}"

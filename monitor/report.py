@@ -7,6 +7,7 @@ from monitor.arrays import Vector
 from monitor.assessment import Assessment, FeatureShift, Test
 from monitor.priors.estimate import PriorEstimate
 from monitor.reasons import describe
+from monitor.windows import WindowCounts
 
 
 def to_result(assessment: Assessment, software: str) -> result.WindowResult:
@@ -20,14 +21,7 @@ def to_result(assessment: Assessment, software: str) -> result.WindowResult:
         start=result.rfc3339(key.start),
         end=result.rfc3339(key.end),
         closed_because=assessment.closed_because,
-        events=result.Counts(
-            used=assessment.events,
-            late=assessment.counts.late,
-            rejected=assessment.counts.rejected,
-            sampled_out=assessment.counts.sampled_out,
-            unusable=assessment.unusable,
-            missing_values=assessment.missing_values,
-        ),
+        events=counts(assessment.events, assessment.counts, assessment.unusable, assessment.missing_values),
         verdict=assessment.verdict,
         reasons=assessment.reasons,
         prevalence={
@@ -38,11 +32,23 @@ def to_result(assessment: Assessment, software: str) -> result.WindowResult:
         },
         estimator=told.method,
         estimates={name: _estimate(names, one) for name, one in assessment.estimates.items()},
-        tests={name: _test(one) for name, one in assessment.tests.items()},
-        features={name: _feature(one) for name, one in assessment.features.items()},
-        posteriors={name: _feature(one) for name, one in assessment.posteriors.items()},
+        tests={name: test_result(one) for name, one in assessment.tests.items()},
+        features={name: feature_result(one) for name, one in assessment.features.items()},
+        posteriors={name: feature_result(one) for name, one in assessment.posteriors.items()},
         recalibration=assessment.recalibration,
         versions=result.Versions(software, assessment.reference_version),
+    )
+
+
+def counts(events: int, kept: WindowCounts, unusable: int, missing_values: int) -> result.Counts:
+    """What happened to the events of the window."""
+    return result.Counts(
+        used=events,
+        late=kept.late,
+        rejected=kept.rejected,
+        sampled_out=kept.sampled_out,
+        unusable=unusable,
+        missing_values=missing_values,
     )
 
 
@@ -55,18 +61,19 @@ def _estimate(names: tuple[str, ...], one: PriorEstimate) -> result.Estimate:
         dropped=one.dropped,
         iterations=one.iterations,
         converged=bool(one.converged),
-        gap=_finite(one.gap),
+        gap=finite(one.gap),
         stop_reason=one.stop_reason,
         unique=bool(one.unique),
-        deficit=_finite(one.deficit),
+        deficit=finite(one.deficit),
     )
 
 
-def _test(one: Test) -> result.TestResult:
+def test_result(one: Test) -> result.TestResult:
+    """One test."""
     return result.TestResult(
-        statistic=_finite(one.statistic),
-        p_value=_finite(one.p_value),
-        effect=_finite(one.effect),
+        statistic=finite(one.statistic),
+        p_value=finite(one.p_value),
+        effect=finite(one.effect),
         level=one.level,
         floor=one.floor,
         events=one.events,
@@ -75,7 +82,8 @@ def _test(one: Test) -> result.TestResult:
     )
 
 
-def _feature(one: FeatureShift) -> result.Feature:
+def feature_result(one: FeatureShift) -> result.Feature:
+    """One feature or posterior."""
     move, explanation = one.move, one.explanation
     correction = None
     if explanation is not None and explanation.kind in {"linear", "monotone"}:
@@ -111,5 +119,6 @@ def _named(names: tuple[str, ...], values: Vector) -> dict[str, float]:
     return {name: float(value) for name, value in zip(names, values, strict=True)}
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
+    """Null instead of NaN and infinity."""
     return None if value is None or not math.isfinite(value) else float(value)

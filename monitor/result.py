@@ -149,16 +149,17 @@ def encode(message: WindowResult | Recalibration) -> bytes:
 
 def json_schema() -> dict[str, Any]:
     """The published JSON Schema of the message; alternatives in an order that no release of msgspec decides."""
-    schema: dict[str, Any] = _in_order(msgspec.json.schema(WindowResult))
+    schema: dict[str, Any] = in_order(msgspec.json.schema(WindowResult))
     return schema
 
 
-def _in_order(schema: Any) -> Any:
+def in_order(schema: Any) -> Any:
+    """A schema with its alternatives sorted."""
     if isinstance(schema, list):
-        return [_in_order(item) for item in schema]
+        return [in_order(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    ordered = {key: _in_order(value) for key, value in schema.items()}
+    ordered = {key: in_order(value) for key, value in schema.items()}
     if "anyOf" in ordered:
         ordered["anyOf"] = sorted(ordered["anyOf"], key=str)
     return ordered

@@ -1,8 +1,8 @@
 """What a stream's events look like: the classes and features that a reference was built with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 from monitor.errors import InputError
 
@@ -16,6 +16,11 @@ class Feature:
     name: str
     kind: FeatureKind = "number"
     categories: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Self:
+        """The feature that a file's header describes."""
+        return cls(described["name"], described["kind"], tuple(described["categories"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -408,3 +408,22 @@ CELLS_PER_VALUE = 4
 # Share of a column's distinct values on either side that may crowd into the outermost cells of its table: one absurd
 # value must not make all cells too wide.
 TABLE_TAIL = 0.001
+
+# Hold-out rows that a mixture of regressions is fitted to: up to five components with ten starts take 4 s there, and
+# the reference's own error adds 1 % to the ratio of 100 labels.
+RELATION_ROWS = 10_000
+
+# A feature that is missing in more of the hold-out events is no input of the relation: rows without it say nothing.
+RELATION_MISSING = 0.2
+
+# Labels beyond which a window's evidence is not looked for in older windows: slopes that grew by a tenth are found in
+# 98 of 100 batches of this size, and the fewer windows back, the less of it lies before a change.
+ENOUGH_LABELS = 100
+
+# Labelled rows that one relation test is made with, at most: 0.2 s when it finds something, and by then the floor
+# below decides, not chance.
+EVIDENCE_ROWS = 2_000
+
+# Mean log-likelihood in nats a label below which a change of the relation does not count: a mean that moved by a
+# seventh of the noise's standard deviation.
+RELATION_FLOOR = 0.01

@@ -4,6 +4,7 @@ Each row says what has to be true (yes), what must not be (no), and what does no
 applies gives the verdict; the last applies always.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -18,6 +19,7 @@ class Verdict(StrEnum):
     COVARIATE_SHIFT = "covariate-shift"  # some inputs moved, the class mix did not
     PRIOR_AND_COVARIATE_SHIFT = "prior-and-covariate-shift"
     UNKNOWN_CLASS = "unknown-class"  # a part of the events lies together where no class ever was
+    RELATION_SHIFT = "relation-shift"  # labels no longer depend on the inputs as they did: regression streams only
     UNEXPLAINED = "unexplained"  # the window differs, and neither mix, inputs nor a new class explain how
 
 
@@ -59,7 +61,42 @@ def decide(evidence: Evidence) -> Verdict:
         evidence.unknown_class,
         evidence.inputs_explain,
     )
-    for *needs, verdict in TABLE:
+    return _first(TABLE, answers)
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionEvidence:
+    """The three questions that the verdict on a regression stream rests on."""
+
+    relation_changed: bool
+    """Of the labels to the inputs: significantly, and by more than the floor. It takes labels, not events."""
+    enough_events: bool
+    inputs_moved: bool
+    """Some input, or the predictions: significantly, and by more than the floor."""
+
+
+REGRESSION_TABLE: tuple[tuple[Need, Need, Need, Verdict], ...] = (
+    # relation  enough  moved
+    ("yes", "-", "-", Verdict.RELATION_SHIFT),
+    ("no", "no", "-", Verdict.INSUFFICIENT_DATA),
+    ("no", "yes", "yes", Verdict.COVARIATE_SHIFT),
+    ("no", "yes", "no", Verdict.STABLE),
+)
+
+
+def decide_regression(evidence: RegressionEvidence) -> Verdict:
+    """The verdict of the first row that applies."""
+    return _first(REGRESSION_TABLE, (evidence.relation_changed, evidence.enough_events, evidence.inputs_moved))
+
+
+def verdicts(regression: bool) -> tuple[Verdict, ...]:
+    """Those that a stream of either kind can get."""
+    reached = {row[-1] for row in (REGRESSION_TABLE if regression else TABLE)}
+    return tuple(verdict for verdict in Verdict if verdict in reached)
+
+
+def _first(table: Sequence[tuple[str, ...]], answers: Sequence[bool]) -> Verdict:
+    for *needs, verdict in table:
         if all(need == "-" or (need == "yes") == answer for need, answer in zip(needs, answers, strict=True)):
             return Verdict(verdict)
     raise AssertionError("the table covers every combination; a test enumerates them")

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from monitor.arrays import UNLABELLED, Flags, Labels, Matrix, Vector, frozen_labels, frozen_matrix
+from monitor.arrays import UNLABELLED, Flags, Labels, Matrix, Vector, frozen_labels, frozen_matrix, frozen_vector
 from monitor.errors import InputError
 
 OTHER_SEGMENTS = "(other)"
@@ -80,6 +80,8 @@ class Window:
     timestamps: Labels | None = None
     ids: NDArray[np.object_] | None = None
     segments: Segments | None = None
+    evidence: Self | None = None
+    """Labelled rows to judge a regressor by: this window's, and of as many before it as were needed."""
     key: WindowKey = WindowKey()
     counts: WindowCounts = WindowCounts()
     closed_because: str = ""
@@ -103,10 +105,39 @@ class Window:
             labels=None if labels is None else frozen_labels(labels, "labels", rows),
         )
 
+    @classmethod
+    def of_predictions(
+        cls,
+        predictions: ArrayLike,
+        features: ArrayLike | None = None,
+        targets: ArrayLike | None = None,
+    ) -> Self:
+        """A regressor's window from plain arrays; `targets` are NaN where the truth is not known."""
+        said = frozen_vector(predictions, "predictions")
+        table = None if features is None else frozen_matrix(features, "features")
+        if table is not None and table.shape[0] != said.size:
+            raise InputError(f"features: want {said.size} rows, one for each prediction, got {table.shape[0]}")
+        return cls(
+            posteriors=frozen_matrix(np.empty((said.size, 0)), "posteriors"),
+            features=table,
+            predictions=said,
+            targets=None if targets is None else frozen_vector(targets, "targets", said.size),
+        )
+
     @property
     def events(self) -> int:
         """How many rows the window holds."""
         return int(self.posteriors.shape[0])
+
+    @property
+    def labelled(self) -> Flags:
+        """Which rows carry their truth: a class, or a number."""
+        known = np.zeros(self.events, dtype=np.bool_)
+        if self.labels is not None:
+            known |= self.labels != UNLABELLED
+        if self.targets is not None:
+            known |= ~np.isnan(self.targets)
+        return known
 
     def take(self, rows: Rows) -> Self:
         """The same window with only these rows, in this order."""

@@ -23,8 +23,9 @@ VERDICTS = (
     "prior-and-covariate-shift",
     "unknown-class",
     "unexplained",
+    "relation-shift",
 )
-COLOURS = ("#a9aeb5", "#4f9d76", "#d9982b", "#d5622c", "#b8433a", "#8a55b5", "#7c2440")
+COLOURS = ("#a9aeb5", "#4f9d76", "#d9982b", "#d5622c", "#b8433a", "#8a55b5", "#7c2440", "#2f7f9e")
 # One number for each verdict, for panels that colour by value.
 CODE = " or ".join(
     f'(max by (stream) (shiftwatch_verdict{{segment="",verdict="{verdict}"}}) == 1) * 0 + {number}'

@@ -82,6 +82,7 @@ GRAVITY = (
     "covariate-shift",
     "prior-and-covariate-shift",
     "unknown-class",
+    "relation-shift",
     "unexplained",
 )
 

@@ -38,6 +38,11 @@ VERDICTS = {
         "Look at those events: the model has to learn the new class.",
         "?",
     ),
+    "relation-shift": Said(
+        "Labels depend on the inputs in another way",
+        "Apply the correction where it is justified, and train the model anew on recent labels.",
+        "⤢",
+    ),
     "unexplained": Said(
         "Moved, and no known shift says why",
         "Compare with a freshly labelled sample.",

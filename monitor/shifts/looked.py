@@ -39,7 +39,7 @@ def look(window: Window, reference: Prepared) -> Looked:
     missing = np.zeros(0)
     standardised = None
     if table is not None:
-        features = tuple(_seen(feature, table[:, j]) for j, feature in enumerate(reference.features))
+        features = tuple(seen_column(feature, table[:, j]) for j, feature in enumerate(reference.features))
         missing = np.isnan(table).sum(axis=0).astype(np.float64)
         if reference.projections is not None:
             standardised = reference.projections.standardised(table)
@@ -52,14 +52,15 @@ def with_features(looked: Looked, table: Matrix, moved: Mapping[int, Vector], re
     features = list(looked.features)
     values = np.array(table)
     for j, column in moved.items():
-        features[j] = _seen(reference.features[j], column)
+        features[j] = seen_column(reference.features[j], column)
         values[:, j] = column
     standardised = None if reference.projections is None else reference.projections.standardised(values)
     changed = replace(looked, features=tuple(features), standardised=standardised)
     return replace(changed, mean=_mean(changed, None, reference))
 
 
-def _seen(feature: Column | FeatureProfile, values: Vector) -> Placed | Vector:
+def seen_column(feature: Column | FeatureProfile, values: Vector) -> Placed | Vector:
+    """Where the values stand among a number's, or how often each value of a category occurs."""
     if isinstance(feature, Column):
         return place(feature.places, values)
     cells = feature.counts.shape[1]

@@ -54,13 +54,25 @@ def of_features(
     looked: Looked, reference: Prepared, priors: Vector, level: float, spread: Vector | None = None
 ) -> tuple[Move, ...]:
     """All features at this class mix; `spread` is the mix's covariance where it was learnt from other features."""
-    found = []
-    for j, (seen, feature) in enumerate(zip(looked.features, reference.features, strict=bool(looked.features))):
-        if isinstance(feature, Column) and isinstance(seen, Placed):
-            found.append(_numeric(seen, feature, priors, looked.events, spread))
-        elif isinstance(feature, FeatureProfile) and isinstance(seen, np.ndarray):
-            found.append(_category(seen, feature, priors, looked.events, int(looked.missing[j])))
-    return corrected(found, level)
+    pairs = zip(looked.features, reference.features, looked.missing, strict=True) if looked.features else ()
+    return corrected([of_column(*pair, priors, events=looked.events, spread=spread) for pair in pairs], level)
+
+
+def of_column(
+    seen: Placed | Vector,
+    column: Column | FeatureProfile,
+    missing: float,
+    priors: Vector,
+    *,
+    events: int,
+    spread: Vector | None = None,
+) -> Move:
+    """One feature of any kind at this class mix, before any correction for having looked at others."""
+    if isinstance(column, Column):
+        assert isinstance(seen, Placed)  # noqa: S101 - numbers are looked at by their place
+        return _numeric(seen, column, priors, events, spread)
+    assert isinstance(seen, np.ndarray)  # noqa: S101 - other values are counted
+    return _category(seen, column, priors, events, int(missing))
 
 
 def of_posteriors(looked: Looked, reference: Prepared, priors: Vector, level: float) -> tuple[Move, ...]:

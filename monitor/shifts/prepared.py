@@ -191,7 +191,7 @@ def prepared(reference: ShiftReference) -> Prepared:
     sample = reference.sample
     classes = sample.posteriors.shape[1]
     counts = np.bincount(sample.labels, minlength=classes).astype(np.float64)
-    features = tuple(_column(profile) for profile in reference.features)
+    features = tuple(column_of(profile) for profile in reference.features)
     posteriors = tuple(_posterior(sample, y, counts) for y in range(classes))
     projections = None if sample.features is None else _projections(sample.features, reference.features)
     chosen = _in_map(features, sample, classes)
@@ -317,7 +317,8 @@ def _mapped_rows(column: Column, values: Vector) -> Matrix:
     return rows
 
 
-def _column(profile: FeatureProfile) -> Column | FeatureProfile:
+def column_of(profile: FeatureProfile) -> Column | FeatureProfile:
+    """A number's profile ready for comparisons; other features are compared as they are."""
     if profile.feature.kind != "number":
         return profile
     return Column.of(profile.feature.name, profile.values, profile.labels, profile.class_counts, profile.missing)

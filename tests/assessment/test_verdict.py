@@ -2,22 +2,42 @@
 
 from itertools import product
 
-from monitor.verdict import TABLE, Evidence, Verdict, decide
+import pytest
+
+from monitor.verdict import (
+    REGRESSION_TABLE,
+    TABLE,
+    Evidence,
+    RegressionEvidence,
+    Verdict,
+    decide,
+    decide_regression,
+    verdicts,
+)
 
 
 def test_every_combination_of_evidence_has_a_verdict_and_every_verdict_is_reached():
     reached = {decide(Evidence(*answers)) for answers in product([True, False], repeat=5)}
-    assert reached == set(Verdict)
+    assert reached == set(verdicts(regression=False))
+    of_regression = {decide_regression(RegressionEvidence(*answers)) for answers in product([True, False], repeat=3)}
+    assert of_regression == set(verdicts(regression=True))
+    assert reached | of_regression == set(Verdict)
 
 
-def test_no_two_rows_of_the_table_overlap():
-    for answers in product([True, False], repeat=5):
+@pytest.mark.parametrize("table", [TABLE, REGRESSION_TABLE])
+def test_no_two_rows_of_the_table_overlap(table):
+    for answers in product([True, False], repeat=len(table[0]) - 1):
         rows = [
             row
-            for row in TABLE
-            if all(need == "-" or (need == "yes") == answer for need, answer in zip(row[:5], answers, strict=True))
+            for row in table
+            if all(need == "-" or (need == "yes") == answer for need, answer in zip(row[:-1], answers, strict=True))
         ]
         assert len(rows) == 1
+
+
+def test_labels_that_disagree_outrank_everything_in_a_regression_stream():
+    for answers in product([True, False], repeat=2):
+        assert decide_regression(RegressionEvidence(True, *answers)) is Verdict.RELATION_SHIFT
 
 
 def test_too_few_events_silence_everything_else():

@@ -1,0 +1,69 @@
+"""The correction that a window of a regression stream implies: the reference's relation, and the one of now.
+
+Only numpy is needed to import this. Unless `apply`, the adapted relation is exactly the reference's, so that the
+correction of every prediction is exactly zero.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.recalibration.message import Recalibration
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationParameters:
+    """A mixture of regressions: the label is coefficients . (1, inputs) + sigma x noise with probability weight."""
+
+    weights: tuple[float, ...]
+    coefficients: tuple[tuple[float, ...], ...]
+    """A row for each component, the intercept first."""
+    sigmas: tuple[float, ...]
+
+    def mean(self, inputs: Floats) -> Floats:
+        """The mean label of every row of inputs."""
+        betas = np.array(self.weights) @ np.array(self.coefficients)
+        return np.asarray(betas[0] + inputs @ betas[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class RelationCorrection:
+    """How the label depended on the inputs, and how it does now."""
+
+    inputs: tuple[str, ...]
+    """By name, in the order of the coefficients; `prediction` stands for the prediction itself."""
+    reference: RelationParameters
+    adapted: RelationParameters
+    model: str
+    """The link of the adapted relation to the reference's; M1 means the same."""
+    description: str
+    labels: int
+    tested: bool
+    """Whether there were labels enough to say anything."""
+
+    def change(self, inputs: Floats) -> Floats:
+        """What the mean label of every row of inputs has changed by."""
+        if self.adapted == self.reference:
+            return np.zeros(inputs.shape[0])
+        return self.adapted.mean(inputs) - self.reference.mean(inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionRecalibration(Recalibration):
+    """The message of a regression stream: no classes, and a relation instead."""
+
+    relation: RelationCorrection
+
+
+def settled_relation(
+    previous: RegressionRecalibration | None, current: RegressionRecalibration
+) -> RegressionRecalibration:
+    """A correction in force stays while windows have too few labels to judge it; any other window speaks for itself."""
+    if previous is None or not previous.apply or current.relation.tested:
+        return current
+    if previous.validity.reference != current.validity.reference:
+        return current
+    return replace(previous, validity=current.validity, reason="kept: too few labels since to judge it again")

@@ -1,0 +1,17 @@
+"""A reference from a file, of whatever kind the file says it is."""
+
+import os
+
+from monitor import artefact
+from monitor.reference import Reference
+from monitor.regression.stream.reference import TASK, RegressionReference
+
+AnyReference = Reference | RegressionReference
+
+
+def load_reference(path: str | os.PathLike[str]) -> AnyReference:
+    """Read a file back; whatever is wrong with it is an `ArtefactError` that says so."""
+    header, arrays = artefact.load(path)
+    if header.get("task") == TASK:
+        return RegressionReference.read(path, header, arrays)
+    return Reference.read(path, header, arrays)

@@ -1,0 +1,34 @@
+"""A regression stream with known truth: a mixture of two lines, the best predictor of it, and its reference."""
+
+from functools import cache
+
+import numpy as np
+
+from monitor.regression import Mixture
+from monitor.regression.stream import RegressionReference
+from monitor.windows import Window
+from tests.regression import worlds
+
+TRUTH = Mixture.of([0.6, 0.4], [[10.0, 4.0, -2.0], [7.0, 4.5, -1.5]], [1.0, 1.5])
+FEATURES = ("area", "age")
+DOUBLED = np.array([1.0, 2.0, 2.0])
+
+
+def columns(events, seed, *, factors=1.0, labelled=1.0, shift=0.0):
+    """Predictions, labels (NaN where not labelled) and features; coefficients times `factors`, area plus `shift`."""
+    rng = np.random.default_rng((seed, 7))
+    x = rng.normal(size=(events, 2)) + np.array([shift, 0.0])
+    y = worlds.draw(worlds.moved(TRUTH, factors), x, seed)
+    return TRUTH.predict(x), np.where(rng.random(events) < labelled, y, np.nan), x
+
+
+def window(events=2_000, seed=1, **changes):
+    said, y, x = columns(events, seed, **changes)
+    return Window.of_predictions(said, x, y)
+
+
+@cache
+def reference(events=3_000):
+    """From labelled hold-out events."""
+    said, y, x = columns(events, 0)
+    return RegressionReference.fit(said, y, x, feature_names=FEATURES, stream="prices")
