@@ -35,6 +35,8 @@ BENCHES = (
     Bench("window", "what assessing a window costs", 3),
     Bench("priors", "the speed of the prior estimators", 3, peers=("quapy",)),
     Bench("reference_build", "building a reference from a large file", 3),
+    Bench("growth", "how the cost grows with everything that can grow"),
+    Bench("profiles", "where the time goes on the hot paths, and how far each is from its limit"),
     Bench("kafka", "events per second from a real topic", missing=apache.unavailable),
     Bench("accuracy", "the error of `auto` and its members", peers=("quapy",)),
     Bench("priors_coverage", "whether the 95 % intervals hold the truth"),

@@ -67,6 +67,13 @@ class Case:
     def schema(self) -> StreamSchema:
         return self.world.schema if self.features else StreamSchema(STREAM, self.world.classes)
 
+    def write(self, events: int, folder: Path) -> Path:
+        """A file of such events."""
+        path = folder / "events.jsonl"
+        periods = (Period("calm", events),)
+        write(path, SyntheticOptions(self.world, periods, form=self.form, features=bool(self.features)))
+        return path
+
     def bare(self) -> Callable[[bytes], Any]:
         """The typed decode that one would write by hand for exactly these events."""
         fields: list[tuple[str, Any]] = [("stream", str), ("id", str), ("timestamp", str)]
@@ -113,9 +120,7 @@ def windows(path: Path, decoder: Decoder, plan: TimePlan) -> Windowing:
 
 def measure(case: Case, events: int, rounds: int, folder: Path) -> tuple[dict[str, Spent], float]:
     """Processor time by step; and bytes a buffered event over those of its columns."""
-    path = folder / "events.jsonl"
-    periods = (Period("calm", events),)
-    write(path, SyntheticOptions(case.world, periods, form=case.form, features=bool(case.features)))
+    path = case.write(events, folder)
     decoder, bare, records = Decoder([case.schema]), case.bare(), list(read(path))
     steps: dict[str, Callable[[], object]] = {
         "bare": lambda: each(records, lambda batch: [bare(record) for record in batch.records]),
