@@ -5,7 +5,7 @@ a partition, named after the file, so a directory may move but its files may not
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ class JsonlSource:
         for name, text in texts.items():
             self._open(name, text, progress[name].offset if name in progress else 0)
 
-    def reassigned(self) -> Reassignment | None:
+    def reassigned(self, _: Callable[[], None]) -> Reassignment | None:
         """New files of a followed directory."""
         self._look_for_files()
         came, self._came = self._came, {}

@@ -5,7 +5,7 @@ outlives it as a file outlives a process.
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,7 +50,7 @@ class MemorySource:
             if name in self._next:
                 self._next[name] = progress.offset
 
-    def reassigned(self) -> Reassignment | None:
+    def reassigned(self, _: Callable[[], None]) -> Reassignment | None:
         """Never: the partitions are fixed."""
         return None
 

@@ -4,7 +4,7 @@ A source yields batches of raw records with their positions; it never interprets
 publishes all that it was given together with a checkpoint, or nothing: that is the whole of exactly once.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -97,8 +97,11 @@ class Source(Protocol):
         """Open, and go to the checkpoint's offsets; partitions it does not name start where the source is told to."""
         ...
 
-    def reassigned(self) -> Reassignment | None:
+    def reassigned(self, settle: Callable[[], None], /) -> Reassignment | None:
         """What changed in `partitions()` since the last call; None if nothing did (always, for plain files).
+
+        A source that has to give partitions away calls `settle` first: while they still are its own, the service
+        commits what it has of them.
 
         Asked before every poll. A group source has no partitions after `start`: they come this way. Until a change
         has been fetched here, `poll` yields nothing of the partitions that came and nothing of those that went.

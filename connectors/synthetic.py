@@ -100,7 +100,7 @@ class SyntheticSource:
                 self._next[partition] = progress.offset
         self._started = time.monotonic()
 
-    def reassigned(self) -> Reassignment | None:
+    def reassigned(self, _: Callable[[], None]) -> Reassignment | None:
         """Never: the partitions are fixed."""
         return None
 

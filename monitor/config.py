@@ -90,6 +90,13 @@ class PaceSettings:
     """A partition with nothing to read for this long no longer holds windows open; "0s": it always does."""
     max_waiting_events: int = 10_000_000
     """Events in open windows; beyond it only the partitions that windows wait for are read."""
+    workers: int = 1
+    """Processes that assess windows beside the loop, which meanwhile goes on reading. 0: the loop assesses them."""
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if not 0 <= self.workers <= 64:
+            yield f"want `workers` from 0 to 64, got {self.workers}"
 
 
 @dataclass(frozen=True, slots=True)

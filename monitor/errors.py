@@ -6,6 +6,7 @@ ShiftwatchError
 ├── InputError           arrays or parameters handed to a function make no sense (also a ValueError)
 ├── ConnectorError       a source or sink cannot go on
 │   └── CommitRefusedError   the partitions have moved to another member: begin again where the source says
+├── WorkerError          the process that assesses windows cannot go on
 └── DeadLetterLimitError too many records were rejected: somebody should look before more are thrown away
 """
 
@@ -38,6 +39,10 @@ class ConnectorError(ShiftwatchError):
 
 class CommitRefusedError(ConnectorError):
     """Nothing was published: the partitions may belong to another member now. Not a failure, a turn of the loop."""
+
+
+class WorkerError(ShiftwatchError):
+    """A window could not be assessed beside the loop."""
 
 
 class DeadLetterLimitError(ShiftwatchError):

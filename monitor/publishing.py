@@ -26,19 +26,22 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One window, or one segment of it, and all that is published of it, in this order."""
+    """The assessment of one window, or of one segment of it, and all that is published of it, in this order."""
 
-    window: Window
     assessment: Assessment
     messages: tuple[Message, ...]
 
 
+def parts(window: Window, watched: Watched) -> tuple[Window, ...]:
+    """What is published of a window: the whole of it first, then its segments."""
+    return (window, *by_segment(window, watched.most_segments))
+
+
 def published(window: Window, watched: Watched) -> Iterator[Published]:
-    """The whole window first, then its segments."""
-    for part in (window, *by_segment(window, watched.most_segments)):
+    """One for each of its `parts`."""
+    for part in parts(window, watched):
         assessment = assess(part, watched.reference)
         yield Published(
-            window=part,
             assessment=assessment,
             messages=(
                 Message("results", part.key.id.encode(), assessment.to_json()),

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from connectors import open_both
 from connectors.protocols import Keyed, Sink, Source
 from monitor.allocation import collect_garbage_rarely, keep_freed_memory
+from monitor.assessing import Workers
 from monitor.config import Config, load
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder
@@ -92,7 +93,16 @@ def service(
     pace = Pace(
         commit=config.pace.commit / 1e6, idle=config.pace.idle / 1e6, most_waiting=config.pace.max_waiting_events
     )
-    return Service(watched, decoder, source, sink, observers=observers, limits=config.dead_letters, pace=pace)
+    return Service(
+        watched,
+        decoder,
+        source,
+        sink,
+        observers=observers,
+        limits=config.dead_letters,
+        pace=pace,
+        assessing=Workers(watched, config.pace.workers) if config.pace.workers else None,
+    )
 
 
 def keyed(source: Source) -> list[Observer]:

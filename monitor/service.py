@@ -2,22 +2,28 @@
 
 What is written and how far the source has been read are committed together, or not at all: killing the process at
 any instant is a normal way to stop it. A stop drops the open windows; the next start reads their events again.
+
+Windows may be assessed beside the loop (`assessing`), which meanwhile goes on reading: what each turn has to publish
+waits in the `outbox`, with the checkpoint of that turn, until its results are there.
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from connectors.protocols import Message, Progress, RawBatch, Sink, Source
+from connectors.protocols import Checkpoint, Progress, RawBatch, Sink, Source
 from monitor.arrays import Flags, Labels
+from monitor.assessing import Assessing, Here
 from monitor.deadletters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.errors import CommitRefusedError
 from monitor.events import DecodedBatch, Decoder, Rejected
 from monitor.happenings import BatchTaken, Committed, Happening, Observer, Reassigned, Turned, WindowAssessed
-from monitor.publishing import Watched, published
+from monitor.outbox import Outbox
+from monitor.publishing import Watched, parts
 from monitor.windowing import RejectedAt, StreamRows, Windowing
 from monitor.windows import Window
 from monitor.wire import Reason
@@ -42,6 +48,16 @@ class Pace:
     """A partition that has nothing to read for this long no longer holds windows open. Zero: it always does."""
     most_waiting: int = 10_000_000
     """Events in open windows; beyond it only the partitions that windows wait for are read."""
+    answers: float = 0.02
+    """The longest poll while windows are being assessed: their results should not wait for the next record."""
+    sign_of_life: float = 1.0
+    """While nothing can be read because the assessments are behind, the source is polled this often all the same."""
+    stop: float = 1.0
+    """How long a stop waits for assessments; what is not ready by then is left to the next start."""
+
+
+class _InterruptedError(Exception):
+    """A stop does not wait for the assessments any longer: what is not published is left to the next start."""
 
 
 class Service:
@@ -58,7 +74,9 @@ class Service:
         limits: DeadLetterLimits = DeadLetterLimits(),
         pace: Pace = Pace(),
         clock: Clock = Clock(),
+        assessing: Assessing | None = None,
     ) -> None:
+        """`assessing` is where windows are assessed; without one they are on the loop."""
         self._watched = watched
         self._decoder = decoder
         self._source = source
@@ -69,23 +87,34 @@ class Service:
         self._watch = DeadLetterWatch(limits)
         self._windowing = Windowing({stream: one.plan for stream, one in watched.items()})
         self._last_read: dict[str, float] = {}
-        self._written = False
+        self._assessing = assessing or Here(watched, clock.elapsed)
+        self._outbox = Outbox()
+        self._refused = False
+        self._stop: Callable[[], bool] = lambda: False
         self._last_commit = clock.elapsed()
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Go on until nothing more will come, or until asked to stop; then commit what is complete."""
+        self._stop = stop
         try:
             self._start()
-            while not stop():
-                self._turn()
-                if self._source.finished:
-                    self._publish(self._windowing.finish())
-                    self._tell(Turned((), frozenset(), frozenset(), self._windowing.rows))
-                    break
-            self._commit()
+            with suppress(_InterruptedError):
+                self._loop()
+                self._outbox.end_turn(self._windowing.checkpoint())
+                self._drain()
+            self._publish(0.0)
         finally:
+            self._assessing.close()
             self._source.close()
             self._sink.close()
+
+    def _loop(self) -> None:
+        while not self._stop():
+            self._turn()
+            if self._source.finished:
+                self._assess(self._windowing.finish())
+                self._tell(Turned((), frozenset(), frozenset(), self._windowing.rows))
+                return
 
     def _start(self) -> None:
         checkpoint = self._sink.recover()
@@ -98,15 +127,20 @@ class Service:
     def _turn(self) -> None:
         self._follow_reassignment()
         held = self._held_back()
-        batches = self._source.poll(self._pace.poll, held)
+        batches = self._source.poll(self._patience(), held)
         for batch in batches:
             self._take(batch)
         partitions = tuple(self._source.partitions())
         idle = self._idle(partitions)
-        self._publish(self._windowing.close(partitions, idle, self._idle_mark()))
-        if self._written or (batches and self._clock.elapsed() - self._last_commit > self._pace.commit):
-            self._commit()
+        self._assess(self._windowing.close(partitions, idle, self._idle_mark()))
+        overdue = self._outbox.empty and self._clock.elapsed() - self._last_commit > self._pace.commit
+        if self._outbox.begun or (batches and overdue):
+            self._outbox.end_turn(self._windowing.checkpoint())
+        self._publish(0.0)
         self._tell(Turned(partitions, idle, held, self._windowing.rows))
+
+    def _patience(self) -> float:
+        return min(self._pace.poll, self._pace.answers) if self._assessing.busy else self._pace.poll
 
     def _take(self, batch: RawBatch) -> None:
         self._last_read[batch.partition] = self._clock.elapsed()
@@ -122,7 +156,7 @@ class Service:
         fresh = batch.offsets >= self._windowing.judged(batch.partition)
         rejected = [one for one in decoded.rejected if fresh[one.index]]
         for one in rejected:
-            self._write(dead_letter(batch, one))
+            self._outbox.put(dead_letter(batch, one))
         for stream, watched in self._watched.items():
             if watched.dead_letter_late:
                 self._dead_letter_late(batch, stream, Reason.LATE, left_out.late.get(stream))
@@ -142,36 +176,67 @@ class Service:
     def _dead_letter_late(self, batch: RawBatch, stream: str, reason: Reason, offsets: Labels | None) -> None:
         for index in [] if offsets is None else np.unique(np.searchsorted(batch.offsets, offsets)).tolist():
             late = Rejected(index, reason, "its window had been closed", batch.records[index], stream)
-            self._write(dead_letter(batch, late))
+            self._outbox.put(dead_letter(batch, late))
 
-    def _publish(self, windows: Iterable[Window]) -> None:
+    def _assess(self, windows: Iterable[Window]) -> None:
         for window in windows:
-            started = self._clock.elapsed()
-            for assessed in published(window, self._watched[window.key.stream]):
-                for message in assessed.messages:
-                    self._write(message)
-                seconds = self._clock.elapsed() - started
-                self._tell(WindowAssessed(assessed.assessment, assessed.window, seconds))
-                started = self._clock.elapsed()
+            while not self._assessing.room:
+                self._wait_for_room()
+            self._outbox.expect()
+            self._assessing.hand_in(window)
+            self._publish(0.0)
 
-    def _write(self, message: Message) -> None:
-        self._sink.write(message)
-        self._written = True
+    def _wait_for_room(self) -> None:
+        """The source has to wait, and is told so: it keeps its connections and its membership alive by being polled."""
+        if self._stop():
+            raise _InterruptedError
+        before = self._assessing.busy
+        self._publish(self._pace.sign_of_life)
+        if self._assessing.busy == before:
+            self._source.poll(0.0, self._source.partitions())
 
-    def _commit(self) -> None:
+    def _drain(self) -> None:
+        """Publish all that is under way."""
+        stopped = None
+        while self._assessing.busy:
+            if self._stop():
+                stopped = stopped or self._clock.elapsed()
+                if self._clock.elapsed() - stopped > self._pace.stop:
+                    raise _InterruptedError
+            self._publish(self._pace.poll)
+        self._publish(0.0)
+
+    def _publish(self, timeout: float) -> None:
+        """Write what is ready after at most so many seconds, and commit it."""
+        for done in self._assessing.take(timeout):
+            self._outbox.fill(message for answer in done.answers for message in answer.published.messages)
+            windows = parts(done.window, self._watched[done.window.key.stream])
+            for window, answer in zip(windows, done.answers, strict=True):
+                self._tell(WindowAssessed(answer.published.assessment, window, answer.seconds))
+        ready = self._outbox.ready()
+        if ready is not None and not self._refused:
+            for message in ready.messages:
+                self._sink.write(message)
+            self._commit(ready.checkpoint)
+
+    def _commit(self, checkpoint: Checkpoint) -> None:
         started = self._clock.elapsed()
-        checkpoint = self._windowing.checkpoint()
         try:
             self._sink.commit(checkpoint)
         except CommitRefusedError:
+            self._refused = True
             self._tell(Reassigned(refused=True))
         else:
             self._tell(Committed(checkpoint, self._clock.elapsed() - started))
-        self._written = False
         self._last_commit = self._clock.elapsed()
 
     def _follow_reassignment(self) -> None:
-        change = self._source.reassigned()
+        change = self._source.reassigned(self._drain)
+        if self._refused:
+            # All that came after the refused commit begins again with it.
+            self._outbox.clear()
+            self._assessing.drop()
+            self._refused = False
         if change is None:
             return
         for partition in change.gone:

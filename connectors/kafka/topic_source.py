@@ -72,10 +72,12 @@ class KafkaSource:
         else:
             self._reader.assign(self._everything)
 
-    def reassigned(self) -> Reassignment | None:
-        changes = self._reader.changes()
-        if not changes and not self._doubtful:
+    def reassigned(self, settle: Callable[[], None]) -> Reassignment | None:
+        if not self._reader.changed() and not self._doubtful:
             return None
+        # In the old generation: it succeeds as long as nobody else can have begun to read our partitions.
+        settle()
+        changes = self._reader.changes()
         before = frozenset(self._next)
         ours, gone = set(before), set(self._doubtful)
         for change in changes:

@@ -32,6 +32,7 @@ from monitor.service import Pace, Service
 from monitor.timewindows import TimePlan
 from monitor.windowing import StreamRows, Windowing
 from tests.bench.options import options
+from tests.connectors.harness import nothing
 from tests.kafka import apache
 from tests.kafka.topics import Broker
 
@@ -124,7 +125,7 @@ def windows(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: st
     source.start(None)
     going = True
     while going:
-        change = source.reassigned()
+        change = source.reassigned(nothing)
         for partition, progress in change.came.items() if change else ():
             windowing.begin(partition, progress)
         for batch in source.poll(0.2):

@@ -143,6 +143,10 @@ def opened(source: Source, offsets: Mapping[str, int] | None = None) -> Source:
     return source
 
 
+def nothing() -> None:
+    """What a service that has nothing under way settles before a reassignment."""
+
+
 def checkpoint(offsets: Mapping[str, int]) -> Checkpoint:
     return Checkpoint({name: Progress(offset, NEVER, offset, NEVER) for name, offset in offsets.items()})
 

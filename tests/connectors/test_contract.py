@@ -15,6 +15,7 @@ from tests.connectors.harness import (
     SourceCase,
     batches,
     checkpoint,
+    nothing,
     opened,
     positions,
     read_all,
@@ -98,9 +99,9 @@ def test_nothing_comes_of_held_partitions_and_they_wait(source: SourceCase) -> N
 
 def test_partitions_that_do_not_change_are_not_reassigned(source: SourceCase) -> None:
     reading = opened(source.open())
-    assert reading.reassigned() is None
+    assert reading.reassigned(nothing) is None
     batches(reading)
-    assert reading.reassigned() is None
+    assert reading.reassigned(nothing) is None
 
 
 def test_two_readings_are_the_same_bytes_and_positions(source: SourceCase) -> None:

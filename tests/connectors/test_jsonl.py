@@ -13,7 +13,7 @@ from connectors.jsonl import JsonlOptions, JsonlSource
 from connectors.lines import StandardInput
 from connectors.protocols import NEVER, Checkpoint, Progress
 from monitor.errors import ConfigurationError, ConnectorError
-from tests.connectors.harness import RedirectedSource, checkpoint, opened, read_all, small_lines
+from tests.connectors.harness import RedirectedSource, checkpoint, nothing, opened, read_all, small_lines
 
 
 def drained(lines) -> list[tuple[int, bytes]]:
@@ -86,10 +86,10 @@ def test_a_followed_file_yields_a_line_only_once_it_is_whole(tmp_path: Path) -> 
 def test_a_new_file_in_a_followed_directory_comes_as_a_new_partition(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"1\n")
     source = opened(JsonlSource(tmp_path, JsonlOptions(follow=True)))
-    assert source.reassigned() is None
+    assert source.reassigned(nothing) is None
     (tmp_path / "b").write_bytes(b"2\n")
     source._listed = 0.0  # the next look is due
-    change = source.reassigned()
+    change = source.reassigned(nothing)
     assert change is not None
     assert dict(change.came) == {"b": None}
     assert change.gone == frozenset()

@@ -17,6 +17,7 @@ import pytest
 
 from connectors.kafka import open_pair, sink_settings, source_settings
 from monitor.errors import ConnectorError
+from tests.connectors.harness import nothing
 from tests.kafka.apache import Cluster, Security
 from tests.kafka.conftest import require_apache
 from tests.kafka.topics import Broker, read, unique
@@ -279,7 +280,7 @@ def test_who_knows_the_password_gets_in(guarded: Cluster, mechanism: str, driver
     sink.recover()
     source.start(None)
     deadline = time.monotonic() + 20
-    while source.reassigned() is None:
+    while source.reassigned(nothing) is None:
         assert time.monotonic() < deadline
         source.poll(0.1)
     source.close()

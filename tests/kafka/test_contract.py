@@ -1,7 +1,7 @@
 """The contract that every connector keeps, on Kafka: both drivers on the mock, exactly once on the real thing."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from connectors.kafka import KafkaSource, open_sink, open_source, sink_settings, source_settings, topic_sink
 from connectors.protocols import Checkpoint, Message, RawBatch, Reassignment
 from tests.connectors import test_contract as contract
-from tests.connectors.harness import RECORDS, SinkCase, SourceCase, checkpoint
+from tests.connectors.harness import RECORDS, SinkCase, SourceCase, checkpoint, nothing
 from tests.kafka.apache import Cluster
 from tests.kafka.mock import MockCluster
 from tests.kafka.topics import Broker, mock_broker, read, unique
@@ -25,10 +25,10 @@ class UntilNow:
 
     def start(self, checkpoint: Checkpoint | None) -> None:
         self._source.start(checkpoint)
-        assert self._source.reassigned() is not None
+        assert self._source.reassigned(nothing) is not None
 
-    def reassigned(self) -> Reassignment | None:
-        return self._source.reassigned()
+    def reassigned(self, settle: Callable[[], None]) -> Reassignment | None:
+        return self._source.reassigned(settle)
 
     def poll(self, timeout: float, held: Collection[str] = ()) -> Sequence[RawBatch]:
         return self._source.poll(timeout, held)

@@ -17,6 +17,7 @@ from connectors.kafka.topic_source import KafkaSource
 from connectors.kafka.watchdog import Guard
 from connectors.protocols import NEVER, Checkpoint, Progress
 from monitor.errors import ConnectorError
+from tests.connectors.harness import nothing
 
 P0, P1 = Place("t", 0), Place("t", 1)
 BOTH = frozenset({P0, P1})
@@ -117,7 +118,7 @@ def member(reader: TableReader) -> KafkaSource:
     """A member that owns both partitions and has read the first four records of each."""
     source = source_on(reader)
     reader.rebalance("assigned", BOTH)
-    assert source.reassigned() is not None
+    assert source.reassigned(nothing) is not None
     assert [(batch.partition, batch.next_offset) for batch in source.poll(0)] == [("t-0", 4), ("t-1", 4)]
     return source
 
@@ -133,7 +134,7 @@ def test_nothing_is_yielded_before_the_assignment_is_fetched() -> None:
     reader.at = {P0: 0, P1: 0}
     assert source.poll(0) == ()
     assert source.partitions() == []
-    change = source.reassigned()
+    change = source.reassigned(nothing)
     assert change is not None
     assert change.came == {"t-0": progress(0), "t-1": progress(0)}
     assert [batch.offsets.tolist() for batch in source.poll(0)] == [[0, 1, 2, 3], [0, 1, 2, 3]]
@@ -145,7 +146,7 @@ def test_a_partition_goes_on_at_its_commit_with_its_progress() -> None:
     reader.group[P0] = Committed(3, to_metadata(committed))
     source = source_on(reader)
     reader.rebalance("assigned", frozenset({P0}))
-    change = source.reassigned()
+    change = source.reassigned(nothing)
     assert change is not None
     assert change.came == {"t-0": committed}
     assert source.poll(0)[0].offsets.tolist() == [3, 4, 5, 6]
@@ -157,7 +158,7 @@ def test_a_revoked_partition_goes_and_the_other_loses_and_repeats_nothing() -> N
     reader.poll(0)  # what was fetched while the change came in is dropped by poll...
     reader.rebalance("revoked", frozenset({P1}))
     assert source.poll(0) == ()
-    change = source.reassigned()
+    change = source.reassigned(nothing)
     assert change is not None
     assert (change.gone, change.came) == (frozenset({"t-1"}), {})
     assert [(batch.partition, batch.offsets.tolist()) for batch in source.poll(0)] == [("t-0", [4, 5, 6, 7])]
@@ -169,7 +170,7 @@ def test_a_partition_that_was_away_and_came_back_begins_at_its_commit() -> None:
     reader.rebalance("revoked", frozenset({P1}))
     reader.group[P1] = Committed(2, to_metadata(progress(2)))
     reader.rebalance("assigned", frozenset({P1}))
-    change = source.reassigned()
+    change = source.reassigned(nothing)
     assert change is not None
     assert (change.gone, change.came) == (frozenset({"t-1"}), {"t-1": progress(2)})
 
@@ -178,7 +179,7 @@ def test_lost_is_counted_apart_from_revoked() -> None:
     reader = TableReader()
     source = member(reader)
     reader.rebalance("lost", BOTH)
-    change = source.reassigned()
+    change = source.reassigned(nothing)
     assert change is not None
     assert change.gone == {"t-0", "t-1"}
     assert (source.statistics.lost, source.statistics.revoked, source.statistics.rebalances) == (2, 0, 1)
@@ -191,7 +192,7 @@ def test_a_commit_by_someone_else_in_a_generation_that_went_unnoticed_is_noticed
     reader.generation = 3
     assert source.poll(0) == ()
     assert source.membership is None, "nothing may be committed before the partition has begun again"
-    change = source.reassigned()
+    change = source.reassigned(nothing)
     assert change is not None
     assert (change.gone, change.came) == (frozenset({"t-1"}), {"t-1": progress(8)})
     assert source.membership == 3
@@ -202,7 +203,7 @@ def test_a_new_generation_without_any_change_costs_nothing() -> None:
     source = member(reader)
     reader.generation = 2
     assert len(source.poll(0)) == 2
-    assert source.reassigned() is None
+    assert source.reassigned(nothing) is None
     assert source.membership == 2
 
 
@@ -211,7 +212,7 @@ def test_after_a_refused_commit_everything_begins_again() -> None:
     source = member(reader)
     source.refused()
     assert source.poll(0) == ()
-    change = source.reassigned()
+    change = source.reassigned(nothing)
     assert change is not None
     assert change.gone == {"t-0", "t-1"}
     assert change.came == {"t-0": progress(0), "t-1": progress(0)}
@@ -240,7 +241,7 @@ def test_a_partition_without_a_commit_begins_where_the_settings_say(start: str, 
     reader.first[P0] = 3
     source = source_on(reader, start=start)
     reader.rebalance("assigned", frozenset({P0}))
-    change = source.reassigned()
+    change = source.reassigned(nothing)
     assert change is not None
     assert change.came == {"t-0": progress(offset)}
 
@@ -254,7 +255,7 @@ def test_retention_that_overtook_a_stopped_consumer_is_an_error_that_says_so() -
     with pytest.raises(
         ConnectorError, match=r"deleted before they were read \(t-0: wanted 2, the topic now begins at 6"
     ):
-        source.reassigned()
+        source.reassigned(nothing)
 
 
 def test_retention_may_be_accepted_and_is_counted() -> None:
@@ -263,7 +264,7 @@ def test_retention_may_be_accepted_and_is_counted() -> None:
     reader.first[P0] = 6
     source = source_on(reader, overtaken="skip")
     reader.rebalance("assigned", frozenset({P0}))
-    change = source.reassigned()
+    change = source.reassigned(nothing)
     assert change is not None
     assert change.came["t-0"] == Progress(offset=6, running_max=NEVER, read=2, closed=NEVER)
     assert source.statistics.skipped == 4
@@ -274,7 +275,7 @@ def test_retention_that_overtakes_a_slow_consumer_is_not_silent_either(overtaken
     reader = TableReader()
     source = source_on(reader, overtaken=overtaken)
     reader.rebalance("assigned", frozenset({P0}))
-    source.reassigned()
+    source.reassigned(nothing)
     reader.first[P0] = 7
     if overtaken == "stop":
         with pytest.raises(ConnectorError, match="wanted 0, the topic now begins at 7"):
@@ -289,10 +290,10 @@ def test_without_a_group_the_sink_s_checkpoint_says_where_to_begin() -> None:
     reader = TableReader()
     source = source_on(reader, group=None)
     source.start(Checkpoint({"t-0": progress(4), "gone-7": progress(1)}))
-    change = source.reassigned()
+    change = source.reassigned(nothing)
     assert change is not None
     assert change.came == {"t-0": progress(4), "t-1": progress(0)}
-    assert source.reassigned() is None
+    assert source.reassigned(nothing) is None
     assert source.statistics.alone
 
 
@@ -302,7 +303,7 @@ def test_a_stream_that_comes_to_two_members_is_said_loudly_and_once(caplog: pyte
     source = KafkaSource(settings, lambda _: reader, Guard(), clock=lambda: now[0])
     source.start(None)
     reader.rebalance("assigned", frozenset({P0}))
-    source.reassigned()
+    source.reassigned(nothing)
     source.saw("t-0", ["orders", "fraud"])
     reader.group[P1] = Committed(3, to_metadata(progress(3), ["fraud", "returns"]))
     for now[0] in (10.0, 70.0, 140.0):
@@ -310,7 +311,7 @@ def test_a_stream_that_comes_to_two_members_is_said_loudly_and_once(caplog: pyte
     assert source.report().spread == ("fraud",)
     assert [record.args[0] for record in caplog.records if record.levelname == "ERROR"] == ["fraud"]  # type: ignore[index]
     reader.rebalance("assigned", frozenset({P1}))
-    source.reassigned()
+    source.reassigned(nothing)
     now[0] = 210.0
     source.poll(0)
     assert source.report().spread == (), "whoever reads everything has every window whole"
@@ -322,7 +323,7 @@ def test_what_a_partition_brings_is_forgotten_with_it() -> None:
     source.saw("t-1", ["fraud"])
     assert source.streams(P1) == {"fraud"}
     reader.rebalance("revoked", frozenset({P1}))
-    source.reassigned()
+    source.reassigned(nothing)
     source.saw("t-1", ["fraud"])
     assert source.streams(P1) == ()
 
@@ -357,7 +358,7 @@ def test_a_partition_that_brings_nothing_although_records_wait_ends_with_an_erro
     source = KafkaSource(settings, lambda _: reader, Guard(), clock=lambda: now[0])
     source.start(None)
     reader.rebalance("assigned", frozenset({P0}))
-    source.reassigned()
+    source.reassigned(nothing)
     reader.poll = lambda timeout: []  # type: ignore[method-assign]
     for now[0] in (5.0, 35.0):
         source.poll(0)

@@ -87,13 +87,7 @@ def test_a_run_that_is_killed_again_and_again_publishes_what_an_uninterrupted_on
 
 
 def test_sigterm_ends_a_run_within_two_seconds_and_the_next_run_finishes_the_work(folder: Path) -> None:
-    for leftover in folder.glob("killed*.jsonl*"):
-        leftover.unlink()
-    process = started(folder, "killed.toml")
-    results = folder / "killed.jsonl"
-    while not results.exists() or not results.stat().st_size:
-        assert process.poll() is None
-        time.sleep(0.01)
+    process = at_work(folder)
     asked = time.monotonic()
     process.terminate()
     process.communicate(timeout=30)
@@ -102,7 +96,53 @@ def test_sigterm_ends_a_run_within_two_seconds_and_the_next_run_finishes_the_wor
     last = started(folder, "killed.toml")
     _, errors = last.communicate(timeout=240)
     assert last.returncode == 0, errors.decode()[-2000:]
-    assert results.read_bytes() == (folder / "whole.jsonl").read_bytes()
+    assert (folder / "killed.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
+
+
+def children(process: subprocess.Popen[bytes]) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def at_work(folder: Path) -> subprocess.Popen[bytes]:
+    """A run that has published something and has not come to its end."""
+    for leftover in folder.glob("killed*.jsonl*"):
+        leftover.unlink()
+    process = started(folder, "killed.toml")
+    results = folder / "killed.jsonl"
+    while not results.exists() or not results.stat().st_size:
+        assert process.poll() is None
+        time.sleep(0.01)
+    return process
+
+
+def test_no_process_outlives_a_run_that_is_killed(folder: Path) -> None:
+    process = at_work(folder)
+    pids = children(process)
+    assert pids
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 5
+    while any(map(alive, pids)):
+        assert time.monotonic() < deadline, "a worker outlives the service"
+        time.sleep(0.02)
+
+
+def test_a_run_whose_worker_is_killed_says_so_and_publishes_the_same(folder: Path) -> None:
+    process = at_work(folder)
+    # The worker is the one that was given windows; the other child only counts what multiprocessing has open.
+    worker = max(children(process), key=lambda pid: int(Path(f"/proc/{pid}/statm").read_text().split()[1]))
+    os.kill(worker, signal.SIGKILL)
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors.decode()[-2000:]
+    assert b"ended by signal 9: starting another" in errors
+    assert (folder / "killed.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
 
 
 def test_an_output_that_cannot_be_written_makes_the_exit_code_non_zero(folder: Path) -> None:

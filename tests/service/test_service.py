@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
 from connectors.protocols import Checkpoint
+from monitor.assessing import Assessing
 from monitor.countwindows import CountPlan
 from monitor.deadletters import DeadLetterLimits
 from monitor.errors import CommitRefusedError, DeadLetterLimitError
@@ -60,11 +61,22 @@ def build(
     clock: Clock = Clock(),
     segments: Sequence[str] = (),
     dead_letter_late: bool = False,
+    assessing: Assessing | None = None,
 ) -> Service:
     watched = {"s": Watched(reference(), plan, dead_letter_late=dead_letter_late)}
     decoder = Decoder([reference().schema], segments={"s": segments})
     observers = [heard] if heard else []
-    return Service(watched, decoder, source, sink, observers=observers, limits=limits, pace=pace, clock=clock)
+    return Service(
+        watched,
+        decoder,
+        source,
+        sink,
+        observers=observers,
+        limits=limits,
+        pace=pace,
+        clock=clock,
+        assessing=assessing,
+    )
 
 
 def after(turns: int) -> Callable[[], bool]:
