@@ -24,6 +24,12 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "".join(f"| {' | '.join(map(str, cells))} |\n" for cells in lines)
 
 
+def claims(stated: Iterable[tuple[str, bool, str]]) -> str:
+    """What a paper says, whether it holds here, and the figures that decide it."""
+    rows = [(claim, "yes" if holds else "no", figures) for claim, holds, figures in stated]
+    return markdown(["claim", "holds", "figures"], rows)
+
+
 def tables(text: str) -> list[Table]:
     """All tables of a Markdown text."""
     found: list[Table] = []

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import rankdata
 
+from tests.bench import tables
+
 if TYPE_CHECKING:
     from tests.bench.trees import Results
 
@@ -126,9 +128,7 @@ def claims(results: "Results", tests: dict[str, float], difference: float) -> st
             f"non-linear {cube[TOLD]:.3f} against {cube[VM]:.3f}, mixture {mixed[TOLD]:.3f} against {mixed[VM]:.3f}",
         ),
     ]
-    lines = ["## Which of the paper's claims hold here\n", "| claim | holds | figures |", "|---|---|---|"]
-    lines += [f"| {claim} | {'yes' if holds else 'no'} | {figures} |" for claim, holds, figures in stated]
-    return "\n".join(lines) + "\n"
+    return f"## Which of the paper's claims hold here\n\n{tables.claims(stated)}"
 
 
 def table(results: "Results", methods: tuple[str, ...], shift: str) -> str:

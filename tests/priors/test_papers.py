@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
-from monitor.priors import ESTIMATORS, bayes, counting, em
+from monitor.priors import bayes, counting, em
 from monitor.priors.simplex import minimise
-from monitor.windows import Window
-from tests.priors.doubles import PlainReference
+from tests.priors.papers import contamination, one_dimension
 
 
 class TestCaelen:
@@ -46,27 +44,11 @@ class TestCaelen:
         np.testing.assert_allclose(moved - alpha, [-0.26157093, 2.08980433, -0.26553133, -0.24153018], atol=1e-8)
         np.testing.assert_allclose(moved, [-0.61214988, 3.25703673, 2.89411877, -4.21783373], atol=1e-8)
 
-    @staticmethod
-    def one_dimension(seed: int, penalty: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Eq 3.16-3.17 with class 1 thinned from a quarter to 24 rows, and a logistic model of it."""
-        rng = np.random.default_rng(seed)
-
-        def draw(size: int) -> tuple[np.ndarray, np.ndarray]:
-            x = rng.uniform(-2, 2, size)
-            return x, np.clip(np.floor(x + rng.normal(0, 0.1, size)) + 2, 0, 3).astype(np.int64)
-
-        x, y = draw(1000)
-        keep = np.concatenate([np.flatnonzero(y != 1), np.flatnonzero(y == 1)[:24]])
-        x, y = x[keep], y[keep]
-        model = LogisticRegression(C=penalty, max_iter=5000).fit(x[:, None], y)
-        window, _ = draw(1000)
-        return model.predict_proba(x[:, None]), y, model.predict_proba(window[:, None]), np.bincount(y) / y.size
-
     def test_the_four_class_example_where_em_runs_off_and_em_stop_does_not(self) -> None:
         """Section 6.1.2 and 6.2, over ten draws: the truth is a quarter each."""
         run_off, stopped = [], []
         for seed in range(10):
-            train, labels, window, pi = self.one_dimension(seed, penalty=1.0)
+            train, labels, window, pi = one_dimension(seed, penalty=1.0)
             run_off.append(np.abs(em.sld(window, pi).priors - 0.25).max())
             stopped.append(np.abs(em.stopped(window, pi, train, labels).priors - 0.25).max())
         assert np.median(run_off) > 0.15
@@ -77,13 +59,13 @@ class TestCaelen:
         """Erratum 4: with almost no penalty the same EM ends at a quarter each."""
         ends = []
         for seed in range(5):
-            _, _, window, pi = self.one_dimension(seed, penalty=1e4)
+            _, _, window, pi = one_dimension(seed, penalty=1e4)
             ends.append(em.maximum_likelihood(window, pi).priors)
         np.testing.assert_allclose(np.mean(ends, axis=0), 0.25, atol=0.04)
 
     def test_em_has_no_local_maximum(self) -> None:
         """Erratum 3: the likelihood is concave, so any start ends in the same place."""
-        _, _, window, pi = self.one_dimension(0, penalty=1.0)
+        _, _, window, pi = one_dimension(0, penalty=1.0)
         first = em.maximum_likelihood(window, pi).priors
         for start in np.eye(4):
             np.testing.assert_allclose(em.maximum_likelihood(window, pi, start=start).priors, first, atol=1e-9)
@@ -92,7 +74,7 @@ class TestCaelen:
 class TestEsuli:
     def test_a_converged_sld_makes_priors_and_posteriors_consistent(self) -> None:
         """Eq 5: the priors are the mean of the corrected posteriors."""
-        _, _, window, pi = TestCaelen.one_dimension(1, penalty=1e4)
+        _, _, window, pi = one_dimension(1, penalty=1e4)
         best = em.maximum_likelihood(window, pi)
         np.testing.assert_allclose(bayes.correct(window, pi, best.priors).mean(axis=0), best.priors, atol=1e-9)
 
@@ -119,36 +101,3 @@ class TestDussap:
                 errors[name] += error
         best = errors.pop("dfm-rff-features-soft")
         assert best < min(errors.values())
-
-
-def contamination(
-    seed: int, dimensions: int, noise: str, *, share: float, names: list[str], events: int = 10_000
-) -> dict[str, float]:
-    """Distance of the estimates from the true shares of five Gaussian classes when `share` of the events is noise."""
-    rng = np.random.default_rng([seed, dimensions])
-    centres = 6.0 * rng.normal(size=(5, dimensions)) / np.sqrt(dimensions / 2)
-    truth = rng.dirichlet(np.ones(5))
-
-    def draw(size: int, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        labels = rng.choice(5, size, p=priors)
-        return centres[labels] + rng.normal(size=(size, dimensions)), labels
-
-    x, labels = draw(events, np.full(5, 0.2))
-    window, _ = draw(events, truth)
-    strange = round(events * share / (1 - share))
-    if noise == "background":
-        outside = rng.uniform(x.min(axis=0), x.max(axis=0), size=(strange, dimensions))
-    elif noise == "far":
-        direction = rng.normal(size=dimensions)
-        outside = 40.0 * direction / np.linalg.norm(direction) + rng.normal(size=(strange, dimensions))
-    else:
-        outside = centres.mean(axis=0) + rng.normal(size=(strange, dimensions))
-    model = LogisticRegression(max_iter=500).fit(x, labels)
-    mixed = np.vstack([window, outside])
-    hold_out = PlainReference.of(model.predict_proba(x), labels, x, names=[n.removesuffix("-soft") for n in names])
-    found = {}
-    for name in names:
-        estimate = ESTIMATORS[name](Window.of(model.predict_proba(mixed), mixed), hold_out)
-        shares = estimate.priors * (1 - (estimate.deficit or 0.0))
-        found[name] = float(np.linalg.norm(shares - truth * (1 - share)))
-    return found
