@@ -55,6 +55,8 @@ class Progress:
     """Windows whose end plus allowed lateness is not after this have been published."""
     counted: Mapping[str, Counted] = field(default_factory=dict)
     """By stream, for streams with count windows."""
+    outcomes: str = ""
+    """Names the outcomes of windows that were published with this commit, if any."""
 
 
 NEVER = -(2**62)

@@ -21,6 +21,7 @@ from typing import Any, Literal
 from monitor.countwindows import CountPlan
 from monitor.deadletters import DeadLetterLimits
 from monitor.errors import ConfigurationError
+from monitor.labels.store import Awaited
 from monitor.tables import Duration, read, substituted
 from monitor.timewindows import TimePlan
 from monitor.windowing import Plan
@@ -67,6 +68,30 @@ class WindowSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelSettings:
+    """Labels that come later than their events."""
+
+    wait: Duration
+    """How long after a window's end its labels are waited for, in event time."""
+    store: Path = Path("labels.sqlite")
+    """Where windows and labels wait: a file on a local disk that survives restarts. Streams may share it."""
+    max_events: int = 5_000_000
+    """Events that wait at most, and labels at most; beyond it the oldest go. An event takes 50 to 150 bytes."""
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if self.wait < 1:
+            yield "want `wait` above zero"
+        if self.max_events < 1:
+            yield "want `max_events` of at least 1"
+
+    @property
+    def awaited(self) -> Awaited:
+        """The same for `monitor.labels`."""
+        return Awaited(wait=self.wait, most=self.max_events, store=self.store)
+
+
+@dataclass(frozen=True, slots=True)
 class StreamSettings:
     """One stream: what it is compared with, and its windows."""
 
@@ -78,6 +103,8 @@ class StreamSettings:
     """The biggest ones of each window; the rest is watched together as "(other)"."""
     dead_letter_late: bool = False
     """Whether late events also go to the dead letters, not only into their counter."""
+    labels: LabelSettings | None = None
+    """Whether, and for how long, windows wait for labels to compare their estimates with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +202,11 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Config:
     if config is None or problems:
         raise ConfigurationError(problems)
     streams = {
-        name: replace(stream, reference=path.parent / stream.reference) for name, stream in config.streams.items()
+        name: replace(stream, reference=path.parent / stream.reference, labels=_beside(path, stream.labels))
+        for name, stream in config.streams.items()
     }
     return replace(config, streams=streams)
+
+
+def _beside(path: Path, labels: LabelSettings | None) -> LabelSettings | None:
+    return None if labels is None else replace(labels, store=path.parent / labels.store)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from connectors.protocols import Counted
+from connectors.protocols import NEVER, Counted
 from monitor.panes import Arrivals, Mark
 from monitor.windows import Window, WindowCounts, WindowKey, merge, ordered
 
@@ -28,6 +28,8 @@ class CountWindows:
         self.stream = stream
         self.plan = plan
         self.rows = 0
+        self.mark = NEVER
+        """The running maximum, of its partition, at the last event of the last window that was cut."""
         self._open: list[Arrivals] = []
         self._rejected: list[tuple[str, Mark]] = []
         self._counted: dict[str, Counted] = {}
@@ -104,6 +106,7 @@ class CountWindows:
             taken.append(part.rows)
             wanted -= part.rows.events
             self._counted[arrivals.partition] = self._boundary(part)
+            self.mark = int(part.marks_after[-1])
             self._open[:1] = [rest] if rest.rows.events else []
         self.rows -= size
         self._windows += 1

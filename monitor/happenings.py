@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from connectors.protocols import Checkpoint
 from monitor.assessment import Assessment
+from monitor.labels.outcomes import OutcomeResult
 from monitor.windows import Window
 
 
@@ -25,6 +26,8 @@ class BatchTaken:
     late_after_idle: Mapping[str, int]
     event_time: int
     """The partition's newest event time so far; `NEVER` before the first event."""
+    labels: Mapping[str, int] = field(default_factory=dict)
+    """Labels of earlier events by stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,13 @@ class WindowAssessed:
     assessment: Assessment
     window: Window
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeKnown:
+    """The labels of a window have come: how its estimate had fared. Written but not yet committed."""
+
+    outcome: OutcomeResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +74,5 @@ class Reassigned:
     """A commit was refused: what it held is read again by whoever has the partitions now."""
 
 
-Happening = BatchTaken | WindowAssessed | Committed | Turned | Reassigned
+Happening = BatchTaken | WindowAssessed | OutcomeKnown | Committed | Turned | Reassigned
 Observer = Callable[[Happening], None]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from connectors.protocols import Message
 from monitor.assessment import Assessment, assess
+from monitor.labels.store import Awaited
 from monitor.reference import Reference
 from monitor.result import encode
 from monitor.windowing import Plan
@@ -22,6 +23,8 @@ class Watched:
     plan: Plan
     most_segments: int = 20
     dead_letter_late: bool = False
+    awaited: Awaited | None = None
+    """Whether, and how long, windows wait for labels."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,14 +142,19 @@ class WindowResult(Part, frozen=True):
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-def encode(message: WindowResult | Recalibration) -> bytes:
+def encode(message: Part | Recalibration) -> bytes:
     """The same message gives the same bytes."""
     return _ENCODER.encode(message)
 
 
 def json_schema() -> dict[str, Any]:
-    """The published JSON Schema of the message; alternatives in an order that no release of msgspec decides."""
-    schema: dict[str, Any] = in_order(msgspec.json.schema(WindowResult))
+    """The published JSON Schema of the message."""
+    return schema_of(WindowResult)
+
+
+def schema_of(message: type[Part]) -> dict[str, Any]:
+    """The JSON Schema of a message; alternatives in an order that no release of msgspec decides."""
+    schema: dict[str, Any] = in_order(msgspec.json.schema(message))
     return schema
 
 

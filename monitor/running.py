@@ -15,7 +15,7 @@ from connectors import open_both
 from connectors.protocols import Keyed, Sink, Source
 from monitor.allocation import collect_garbage_rarely, keep_freed_memory
 from monitor.assessing import Workers
-from monitor.config import Config, load
+from monitor.config import Config, StreamSettings, load
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder
 from monitor.happenings import BatchTaken, Happening, Observer
@@ -45,11 +45,22 @@ def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
         raise ConfigurationError([f"{out} is there already: choose another --out, or say --force"])
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
         results = Path(folder).resolve() / out.name
-        finished = watch(replace(config, sink={"url": f"jsonl:{results}"}, server=None), path.parent)
+        anew = replace(
+            config, sink={"url": f"jsonl:{results}"}, server=None, streams=_labels_in(config.streams, Path(folder))
+        )
+        finished = watch(anew, path.parent)
         if not finished:
             raise ShiftwatchError(f"the replay was interrupted: {out} was not written")
         results.replace(out)
     return 0
+
+
+def _labels_in(streams: Mapping[str, StreamSettings], folder: Path) -> dict[str, StreamSettings]:
+    """A replay must not touch what a running service has on disk."""
+    return {
+        name: replace(one, labels=None if one.labels is None else replace(one.labels, store=folder / "labels.sqlite"))
+        for name, one in streams.items()
+    }
 
 
 def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> bool:
@@ -76,6 +87,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 plan=stream.window.plan,
                 most_segments=stream.max_segments,
                 dead_letter_late=stream.dead_letter_late,
+                awaited=None if stream.labels is None else stream.labels.awaited,
             )
     if ends is None or problems:
         raise ConfigurationError(problems)
@@ -89,6 +101,7 @@ def service(
     decoder = Decoder(
         [one.reference.schema for one in watched.values()],
         segments={name: stream.segments for name, stream in config.streams.items()},
+        identified=[name for name, one in watched.items() if one.awaited is not None],
     )
     pace = Pace(
         commit=config.pace.commit / 1e6, idle=config.pace.idle / 1e6, most_waiting=config.pace.max_waiting_events

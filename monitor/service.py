@@ -21,10 +21,22 @@ from monitor.assessing import Assessing, Here
 from monitor.deadletters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.errors import CommitRefusedError
 from monitor.events import DecodedBatch, Decoder, Rejected
-from monitor.happenings import BatchTaken, Committed, Happening, Observer, Reassigned, Turned, WindowAssessed
+from monitor.happenings import (
+    BatchTaken,
+    Committed,
+    Happening,
+    Observer,
+    OutcomeKnown,
+    Reassigned,
+    Turned,
+    WindowAssessed,
+)
+from monitor.labels.ledger import Ledger, labels_taken
+from monitor.labels.ledger import message as outcome_message
+from monitor.labels.outcomes import OutcomeResult
 from monitor.outbox import Outbox
 from monitor.publishing import Watched, parts
-from monitor.windowing import RejectedAt, StreamRows, Windowing
+from monitor.windowing import LabelTimes, LeftOut, RejectedAt, StreamRows, Windowing
 from monitor.windows import Window
 from monitor.wire import Reason
 
@@ -85,7 +97,10 @@ class Service:
         self._pace = pace
         self._clock = clock
         self._watch = DeadLetterWatch(limits)
-        self._windowing = Windowing({stream: one.plan for stream, one in watched.items()})
+        plans = {stream: one.plan for stream, one in watched.items()}
+        awaited = {stream: one.awaited for stream, one in watched.items() if one.awaited is not None}
+        self._windowing = Windowing(plans, awaiting_labels=awaited)
+        self._ledger = Ledger(awaited, plans)
         self._last_read: dict[str, float] = {}
         self._assessing = assessing or Here(watched, clock.elapsed)
         self._outbox = Outbox()
@@ -107,12 +122,14 @@ class Service:
             self._assessing.close()
             self._source.close()
             self._sink.close()
+            self._ledger.close()
 
     def _loop(self) -> None:
         while not self._stop():
             self._turn()
             if self._source.finished:
                 self._assess(self._windowing.finish())
+                self._expect_outcomes()
                 self._tell(Turned((), frozenset(), frozenset(), self._windowing.rows))
                 return
 
@@ -123,6 +140,7 @@ class Service:
         # Also what the source has no more of: its positions must outlive the next commit.
         for partition in progress.keys() | set(self._source.partitions()):
             self._begin(partition, progress.get(partition))
+        self._ledger.begin(progress.values())
 
     def _turn(self) -> None:
         self._follow_reassignment()
@@ -133,6 +151,7 @@ class Service:
         partitions = tuple(self._source.partitions())
         idle = self._idle(partitions)
         self._assess(self._windowing.close(partitions, idle, self._idle_mark()))
+        self._expect_outcomes()
         overdue = self._outbox.empty and self._clock.elapsed() - self._last_commit > self._pace.commit
         if self._outbox.begun or (batches and overdue):
             self._outbox.end_turn(self._windowing.checkpoint())
@@ -151,7 +170,9 @@ class Service:
             batch.next_offset,
             {stream: StreamRows(scored.rows, batch.offsets[scored.index]) for stream, scored in decoded.scored.items()},
             [RejectedAt(int(batch.offsets[one.index]), one.stream or None) for one in decoded.rejected],
+            {one: LabelTimes(batch.offsets[told.index], told.timestamps) for one, told in decoded.late_labels.items()},
         )
+        self._ledger.take(batch, decoded, left_out)
         # Records that were judged before a restart are read again only to rebuild windows.
         fresh = batch.offsets >= self._windowing.judged(batch.partition)
         rejected = [one for one in decoded.rejected if fresh[one.index]]
@@ -165,7 +186,8 @@ class Service:
             BatchTaken(
                 partition=batch.partition,
                 records=int(np.count_nonzero(fresh)),
-                events=_fresh_events(decoded, fresh),
+                events=_fresh_events(batch, decoded, left_out, fresh),
+                labels=labels_taken(batch, decoded, left_out, fresh),
                 rejected=Counter((one.stream, str(one.reason)) for one in rejected),
                 late={stream: len(offsets) for stream, offsets in left_out.late.items()},
                 late_after_idle={stream: len(offsets) for stream, offsets in left_out.late_after_idle.items()},
@@ -183,8 +205,13 @@ class Service:
             while not self._assessing.room:
                 self._wait_for_room()
             self._outbox.expect()
+            self._ledger.closed(self._windowing.mark)
             self._assessing.hand_in(window)
             self._publish(0.0)
+
+    def _expect_outcomes(self) -> None:
+        if self._ledger.turned(self._windowing.mark):
+            self._outbox.expect()
 
     def _wait_for_room(self) -> None:
         """The source has to wait, and is told so: it keeps its connections and its membership alive by being polled."""
@@ -209,15 +236,29 @@ class Service:
     def _publish(self, timeout: float) -> None:
         """Write what is ready after at most so many seconds, and commit it."""
         for done in self._assessing.take(timeout):
-            self._outbox.fill(message for answer in done.answers for message in answer.published.messages)
+            outcomes, messages = self._ledger.answered(done)
+            self._outbox.fill(messages)
+            self._tell_outcomes(outcomes)
             windows = parts(done.window, self._watched[done.window.key.stream])
             for window, answer in zip(windows, done.answers, strict=True):
                 self._tell(WindowAssessed(answer.published.assessment, window, answer.seconds))
+            self._settle()
+        self._settle()
         ready = self._outbox.ready()
         if ready is not None and not self._refused:
             for message in ready.messages:
                 self._sink.write(message)
-            self._commit(ready.checkpoint)
+            self._commit(self._ledger.flushed(ready))
+
+    def _settle(self) -> None:
+        """The outcomes that a turn waits for, where nothing that comes before them is missing."""
+        while (outcomes := self._ledger.settled()) is not None:
+            self._outbox.fill(map(outcome_message, outcomes))
+            self._tell_outcomes(outcomes)
+
+    def _tell_outcomes(self, outcomes: Iterable[OutcomeResult]) -> None:
+        for outcome in outcomes:
+            self._tell(OutcomeKnown(outcome))
 
     def _commit(self, checkpoint: Checkpoint) -> None:
         started = self._clock.elapsed()
@@ -227,6 +268,7 @@ class Service:
             self._refused = True
             self._tell(Reassigned(refused=True))
         else:
+            self._ledger.committed(checkpoint)
             self._tell(Committed(checkpoint, self._clock.elapsed() - started))
         self._last_commit = self._clock.elapsed()
 
@@ -236,6 +278,7 @@ class Service:
             # All that came after the refused commit begins again with it.
             self._outbox.clear()
             self._assessing.drop()
+            self._ledger.refused()
             self._refused = False
         if change is None:
             return
@@ -244,6 +287,7 @@ class Service:
             self._last_read.pop(partition, None)
         for partition, progress in change.came.items():
             self._begin(partition, progress)
+        self._ledger.begin(change.came.values())
         self._tell(Reassigned(came=frozenset(change.came), gone=change.gone))
 
     def _begin(self, partition: str, progress: Progress | None) -> None:
@@ -275,5 +319,9 @@ class Service:
             observer(happening)
 
 
-def _fresh_events(decoded: DecodedBatch, fresh: Flags) -> dict[str, int]:
-    return {stream: int(np.count_nonzero(fresh[scored.index])) for stream, scored in decoded.scored.items()}
+def _fresh_events(batch: RawBatch, decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dict[str, int]:
+    """Scored events by stream, without labelled copies of earlier ones."""
+    counts = {stream: int(np.count_nonzero(fresh[scored.index])) for stream, scored in decoded.scored.items()}
+    for stream, copies in left_out.copies.items():
+        counts[stream] -= int(np.count_nonzero(fresh[np.searchsorted(batch.offsets, copies.offsets)]))
+    return counts

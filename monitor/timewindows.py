@@ -45,10 +45,14 @@ class TimeWindows:
         self.plan = plan
         self._panes: dict[int, dict[str, Part]] = {}
 
+    def late(self, arrivals: Arrivals) -> Flags:
+        """Which arrivals are older than their partition's running maximum by more than is allowed."""
+        return np.asarray(arrivals.timestamps < arrivals.marks_after - self.plan.lateness)
+
     def add(self, arrivals: Arrivals, closed: int) -> Placed:
         """Put events into their panes; those of published windows are left out."""
         plan = self.plan
-        late = arrivals.timestamps < arrivals.marks_after - plan.lateness
+        late = self.late(arrivals)
         panes = self._pane(np.where(late, arrivals.marks_after, arrivals.timestamps))
         published = panes + plan.size + plan.lateness <= closed
         for pane in _distinct(panes[~published]):

@@ -427,3 +427,20 @@ EVIDENCE_ROWS = 2_000
 # Mean log-likelihood in nats a label below which a change of the relation does not count: a mean that moved by a
 # seventh of the noise's standard deviation.
 RELATION_FLOOR = 0.01
+# Half widths of 95 % intervals in standard errors.
+NORMAL_95 = 1.959963984540054
+
+# How often an interval may miss.
+INTERVAL_MISSES = 0.05
+
+# Labelled events are taken for a sample of the window unless a mean posterior lies this many standard errors off: one
+# window in 16,000 by chance, for each class.
+SELECTED_LABELS = 4.0
+
+# Outcomes by which estimates are judged, and the labels each must have: with 20 outcomes five misses of a class
+# are too many (p = 0.003), with 100 labels a share is known to 10 points at worst.
+TRUST_OUTCOMES = 20
+TRUST_LABELS = 100
+
+# The chance that estimates with right intervals are distrusted after an outcome.
+TRUST_LEVEL = 0.01

@@ -6,7 +6,8 @@ stream), which does not depend on how the input was cut into batches.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -38,6 +39,15 @@ class StreamRows:
     offsets: Labels
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelTimes:
+    """The label events of one stream in a batch: where their records stand, and when they became known."""
+
+    offsets: Labels
+    times: Labels
+    """`NEVER` where neither event nor record says."""
+
+
 @dataclass(frozen=True, slots=True)
 class RejectedAt:
     """Where a record was rejected, and for which stream if that could be read."""
@@ -48,12 +58,16 @@ class RejectedAt:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """Events that came too late for their window: offsets by stream."""
+    """What a batch held beside the events that went into windows, by stream."""
 
     late: Mapping[str, Labels]
-    """Older than the partition's running maximum minus the allowed lateness."""
+    """Offsets of events older than the partition's running maximum minus the allowed lateness."""
     late_after_idle: Mapping[str, Labels]
     """In time by their own partition, but their window was closed while that partition was set aside as idle."""
+    copies: Mapping[str, Arrivals] = field(default_factory=dict)
+    """Late events with a label, of streams that await labels: they say what an earlier event really was."""
+    label_marks: Mapping[str, Labels] = field(default_factory=dict)
+    """The partition's running maximum with each label event included."""
 
 
 @dataclass(slots=True)
@@ -70,12 +84,16 @@ class _Clock:
 class Windowing:
     """All open windows. Time comes from the events; nothing here reads a clock."""
 
-    def __init__(self, plans: Mapping[str, Plan]) -> None:
+    def __init__(self, plans: Mapping[str, Plan], awaiting_labels: Collection[str] = ()) -> None:
+        """In the streams of `awaiting_labels` a labelled event that comes late is a label, and no late event."""
         self._timed = {s: TimeWindows(s, plan) for s, plan in sorted(plans.items()) if isinstance(plan, TimePlan)}
         self._counting = {s: CountWindows(s, plan) for s, plan in sorted(plans.items()) if isinstance(plan, CountPlan)}
         self._everyone: tuple[_OpenWindows, ...] = (*self._timed.values(), *self._counting.values())
         self._only = next(iter(plans)) if len(plans) == 1 else None
         self._clocks: dict[str, _Clock] = {}
+        self._awaiting_labels = frozenset(awaiting_labels)
+        self.mark: int | None = NEVER
+        """Up to where event time had come when the last window closed, or at the last `close`; None after all."""
 
     def begin(self, partition: str, progress: Progress | None) -> None:
         """Take up a partition where it was committed, or fresh."""
@@ -95,33 +113,43 @@ class Windowing:
             windows.forget(partition)
 
     def add(
-        self, partition: str, next_offset: int, streams: Mapping[str, StreamRows], rejected: Sequence[RejectedAt] = ()
+        self,
+        partition: str,
+        next_offset: int,
+        streams: Mapping[str, StreamRows],
+        rejected: Sequence[RejectedAt] = (),
+        labels: Mapping[str, LabelTimes] = MappingProxyType({}),
     ) -> LeftOut:
-        """Put one batch of one partition into the open windows."""
+        """Put one batch of one partition into the open windows. Label events only move its clock."""
         clock = self._clocks.setdefault(partition, _Clock())
-        names = sorted(streams)
-        offsets, times, place = _interleaved([streams[name] for name in names])
+        names, told = sorted(streams), sorted(labels)
+        scored = [(streams[name].offsets, _timestamps(streams[name].rows)) for name in names]
+        offsets, times, place = _interleaved([*scored, *((labels[name].offsets, labels[name].times) for name in told)])
         running = np.maximum.accumulate(np.concatenate([[clock.running_max], times]))
         before = running[_first_of_record(offsets)]
 
         for record in rejected:
             running_max = running[np.searchsorted(offsets, record.offset, side="left")]
             self._reject(partition, clock, record, int(running_max))
-        late, late_after_idle = {}, {}
-        bounds = np.cumsum([0, *(streams[name].rows.events for name in names)])
-        for name, start, stop in zip(names, bounds, bounds[1:], strict=False):
-            here = place[start:stop]
+        late, late_after_idle, copies = {}, {}, {}
+        parts = np.split(place, np.cumsum([*(part.size for part, _ in scored), *(labels[n].times.size for n in told)]))
+        for name, here in zip(names, parts, strict=False):
             arrivals = Arrivals(partition, streams[name].rows, streams[name].offsets, before[here], running[1:][here])
             if name in self._counting:
                 self._counting[name].add(arrivals)
-            elif arrivals.rows.events:
+                continue
+            if name in self._awaiting_labels:
+                copied = arrivals.rows.labelled & self._timed[name].late(arrivals)
+                copies[name], arrivals = arrivals.take(copied), arrivals.take(~copied)
+            if arrivals.rows.events:
                 placed = self._timed[name].add(arrivals, clock.closed)
                 news = arrivals.offsets >= clock.resumed
                 late[name] = arrivals.offsets[placed.late & news]
                 late_after_idle[name] = arrivals.offsets[placed.published & news]
         clock.running_max = int(running[-1])
         clock.read = next_offset
-        return LeftOut(late, late_after_idle)
+        marks = {name: running[1:][here] for name, here in zip(told, parts[len(names) :], strict=False)}
+        return LeftOut(late, late_after_idle, copies, marks)
 
     def close(
         self, assigned: Collection[str], idle: Collection[str] = (), idle_mark: int | None = None
@@ -132,22 +160,24 @@ class Windowing:
         event time must have come; without it nothing closes, nor does it when no partition is assigned.
         """
         for counting in self._counting.values():
-            yield from counting.close()
+            yield from self._counted(counting, counting.close())
         marks = {partition: self.event_time(partition) for partition in assigned}
         mark = min((marks[partition] for partition in assigned if partition not in idle), default=idle_mark)
         if not marks or mark is None or mark == NEVER:
             return
         yield from self._close_timed(mark, min(marks.values()), "idle")
+        self.mark = mark
         self._published(mark)
 
     def finish(self) -> Iterator[Window]:
         """Every window that is still open: nothing more will ever come."""
         for counting in self._counting.values():
-            yield from counting.finish()
+            yield from self._counted(counting, counting.finish())
         last = max((deadline for timed in self._timed.values() for deadline, _ in timed.due(None)), default=None)
         # A window that event time has passed would have closed by watermark, had the last batches been smaller.
         newest = max((clock.running_max for clock in self._clocks.values()), default=NEVER)
         yield from self._close_timed(None, newest, "end-of-input")
+        self.mark = None
         if last is not None:
             self._published(last)
 
@@ -194,7 +224,13 @@ class Windowing:
             because = "watermark" if deadline <= patient else impatient_because
             window = self._timed[stream].close(start, closed, because)
             if window is not None:
+                self.mark = deadline
                 yield window
+
+    def _counted(self, counting: CountWindows, windows: Iterator[Window]) -> Iterator[Window]:
+        for window in windows:
+            self.mark = counting.mark
+            yield window
 
     def _published(self, mark: int) -> None:
         for clock in self._clocks.values():
@@ -215,13 +251,13 @@ class Windowing:
         )
 
 
-def _interleaved(parts: Sequence[StreamRows]) -> tuple[Labels, Labels, Labels]:
+def _interleaved(parts: Sequence[tuple[Labels, Labels]]) -> tuple[Labels, Labels, Labels]:
     """Offsets and times of all streams' events in the order of their records, and each event's place in it."""
     if len(parts) == 1:
-        return parts[0].offsets, _timestamps(parts[0].rows), np.arange(parts[0].offsets.size)
+        return *parts[0], np.arange(parts[0][0].size)
     none = np.empty(0, dtype=np.int64)
-    offsets = np.concatenate([none, *(part.offsets for part in parts)])
-    times = np.concatenate([none, *(_timestamps(part.rows) for part in parts)])
+    offsets = np.concatenate([none, *(part for part, _ in parts)])
+    times = np.concatenate([none, *(part for _, part in parts)])
     order = np.argsort(offsets, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(order.size)

@@ -26,12 +26,14 @@ class _Note(msgspec.Struct, omit_defaults=True):
     closed: int
     counted: dict[str, tuple[int, int, int]] = {}
     streams: tuple[int, ...] = ()
+    outcomes: str = ""
 
 
 def to_metadata(progress: Progress, streams: Collection[str] = ()) -> str:
     """Everything of a Progress but its offset, as compact JSON; and which streams the partition brings."""
     counted = {stream: (each.windows, each.offset, each.skip) for stream, each in sorted(progress.counted.items())}
-    encoded = msgspec.json.encode(_Note(progress.running_max, progress.read, progress.closed, counted, _noted(streams)))
+    note = _Note(progress.running_max, progress.read, progress.closed, counted, _noted(streams), progress.outcomes)
+    encoded = msgspec.json.encode(note)
     if len(encoded) > MAX_BYTES:
         raise ConnectorError(
             f"the progress of a partition takes {len(encoded)} bytes with {len(counted)} count-window streams, and"
@@ -52,6 +54,7 @@ def from_metadata(offset: int, metadata: str) -> Progress:
         read=note.read,
         closed=note.closed,
         counted={stream: Counted(*each) for stream, each in note.counted.items()},
+        outcomes=note.outcomes,
     )
 
 

@@ -1,0 +1,271 @@
+"""How a window's estimate fared once its labels had come: the message, and what it is made of. Pure.
+
+Notation: p the estimate with its interval, q the share of a class among the m labelled of n events, s the interval's
+standard error (its half width over 1.96).
+
+The labels are a sample, so q differs from the window's own mix by chance: with variance q (1 - q) (1/m - 1/n) when m
+of n events are drawn without replacement. An interval covers the truth if |q - p| is within 1.96 standard errors of
+both together; with every event labelled that is the interval itself.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from monitor import quality, result
+from monitor.arrays import Labels, Matrix, Vector
+from monitor.assessment import Assessment
+from monitor.labels.joining import Joined, joined, strangers
+from monitor.labels.rows import Columns, packed, unpacked
+from monitor.labels.store import Found, Stateless, Waiting
+from monitor.priors import bayes
+from monitor.tolerances import NORMAL_95, SELECTED_LABELS
+from monitor.version import __version__
+from monitor.windows import Window
+
+SCHEMA_ID = "shiftwatch.outcome.v1"
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What was published of a window, as far as its outcome needs it."""
+
+    classes: tuple[str, ...]
+    source_priors: tuple[float, ...]
+    estimate: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    target_priors: tuple[float, ...]
+    """Of the recalibration, where one was to be applied; else the source priors."""
+    applied: bool
+    verdict: str
+    reference: str
+
+
+class LabelCounts(result.Part, frozen=True):
+    """What became of the labels."""
+
+    joined: int
+    """Events whose truth is known."""
+    missing: int
+    """Events of which no label came in time."""
+    stateless: int
+    """Labelled copies of events that the window did not hold; they are among the joined."""
+    duplicate: int
+    contradicting: int
+    """The last label holds."""
+    early: int
+    """Known before their event, by their own time."""
+    unknown: int
+    """Labels that came while the window ran, and that no event has used so far."""
+
+
+class Realised(result.Part, frozen=True):
+    """One class: what had been estimated, and what it was."""
+
+    estimate: float
+    lower: float
+    upper: float
+    realised: float
+    """Share among the labelled events."""
+    error: float
+    """Estimate minus realised."""
+    covered: bool
+    """Whether the interval holds the truth, as far as the labels can tell."""
+
+
+class Score(result.Part, frozen=True):
+    """Posteriors against labels: as they were scored, and corrected as the window implied."""
+
+    before: float
+    after: float
+
+
+class OutcomeResult(result.Part, frozen=True):
+    """One window whose labels have come, or will not be waited for any longer."""
+
+    schema: str
+    stream: str
+    segment: str
+    window: str
+    start: str
+    end: str
+    verdict: str
+    events: int
+    """Events that the window was judged by."""
+    kept: bool
+    """False when too many events were waiting, and these had to go: only stateless labels could join."""
+    labels: LabelCounts
+    selective: bool
+    """The labelled events do not look like the window: they cannot tell how good the estimate was."""
+    classes: dict[str, Realised]
+    """Empty without any label."""
+    coverage: float | None
+    """Share of the classes whose interval covers the truth."""
+    applied: bool
+    """Whether the recalibration was to be applied."""
+    brier: Score | None
+    log_loss: Score | None
+    trusted: bool
+    """Whether the last outcomes, this one included, bear the estimates out."""
+    doubt: str
+    """Why not."""
+    versions: result.Versions
+
+
+def told(assessment: Assessment) -> bytes:
+    """What is kept of a published window."""
+    estimate, correction = assessment.prevalence, assessment.recalibration
+    return msgspec.json.encode(
+        Told(
+            classes=assessment.classes,
+            source_priors=tuple(assessment.source_priors.tolist()),
+            estimate=tuple(estimate.priors.tolist()),
+            lower=tuple(estimate.lower.tolist()),
+            upper=tuple(estimate.upper.tolist()),
+            target_priors=correction.target_priors if correction.apply else correction.source_priors,
+            applied=correction.apply,
+            verdict=str(assessment.verdict),
+            reference=assessment.reference_version,
+        )
+    )
+
+
+def kept(window: Window) -> bytes:
+    """The columns that an outcome needs."""
+    assert window.timestamps is not None  # noqa: S101 - the decoder fills them in
+    columns: dict[str, Any] = {"times": window.timestamps, "posteriors": window.posteriors}
+    if window.labels is not None:
+        columns["labels"] = window.labels
+    return packed(columns, None if window.ids is None else window.ids.tolist())
+
+
+def outcome(one: Waiting, found: Found, copies: Stateless, unknown: int) -> OutcomeResult:
+    """What the labels show. `trusted` is left to whoever remembers earlier outcomes."""
+    said = msgspec.json.decode(one.told, type=Told)
+    columns, ids = ({}, None) if one.rows is None else unpacked(one.rows)
+    own = _own(columns, len(said.classes), found)
+    fresh = strangers(copies.ids, ids)
+    posteriors, labels = _together(columns, own, copies, fresh, len(said.classes))
+    scores = _scores(posteriors, labels, said)
+    selective = _selective(columns, own)
+    classes = _classes(labels, max(one.events, labels.size), said)
+    return OutcomeResult(
+        schema=SCHEMA_ID,
+        stream=one.stream,
+        segment="",
+        window=one.window,
+        start=result.rfc3339(one.start),
+        end=result.rfc3339(one.end),
+        verdict=said.verdict,
+        events=one.events,
+        kept=one.rows is not None,
+        labels=LabelCounts(
+            joined=labels.size,
+            missing=one.events - int(own.labelled.sum()),
+            stateless=int(fresh.sum()),
+            duplicate=own.duplicate,
+            contradicting=own.contradicting,
+            early=own.early,
+            unknown=unknown,
+        ),
+        selective=selective,
+        classes=classes,
+        coverage=float(np.mean([each.covered for each in classes.values()])) if classes else None,
+        applied=said.applied,
+        brier=scores[0],
+        log_loss=scores[1],
+        trusted=True,
+        doubt="",
+        versions=result.Versions(__version__, said.reference),
+    )
+
+
+def ids(rows: bytes | None) -> Sequence[str | None]:
+    """The ids of a window's kept rows."""
+    return () if rows is None else unpacked(rows)[1] or ()
+
+
+def trusted(found: OutcomeResult, yes: bool, doubt: str) -> OutcomeResult:
+    """With what it and earlier outcomes say about the estimates."""
+    return msgspec.structs.replace(found, trusted=yes, doubt=doubt)
+
+
+def json_schema() -> dict[str, Any]:
+    """The published JSON Schema of the message."""
+    return result.schema_of(OutcomeResult)
+
+
+def _own(columns: Columns, classes: int, found: Found) -> Joined:
+    """The window's own rows and their labels."""
+    if not columns:
+        return Joined(np.empty(0), 0, 0, 0)
+    known = np.full(columns["times"].size, np.nan)
+    if "labels" in columns:
+        known[columns["labels"] >= 0] = columns["labels"][columns["labels"] >= 0]
+    assert found.values.size == 0 or found.values.max() < classes  # noqa: S101 - labels were decoded as class numbers
+    return joined(known, columns["times"], found)
+
+
+def _together(
+    columns: Columns, own: Joined, copies: Stateless, fresh: np.ndarray[Any, Any], classes: int
+) -> tuple[Matrix, Labels]:
+    """Posteriors and class numbers of all labelled events: the window's own and the stateless ones."""
+    parts = [np.empty((0, classes))], [np.empty(0)]
+    if own.labelled.any():
+        parts[0].append(columns["posteriors"][own.labelled])
+        parts[1].append(own.values[own.labelled])
+    if fresh.any():
+        parts[0].append(copies.answers[fresh])
+        parts[1].append(copies.values[fresh])
+    return np.concatenate(parts[0]), np.concatenate(parts[1]).astype(np.int64)
+
+
+def _classes(labels: Labels, events: int, said: Told) -> dict[str, Realised]:
+    if not labels.size:
+        return {}
+    realised = np.bincount(labels, minlength=len(said.classes)) / labels.size
+    covered = _covered(realised, labels.size, events, said)
+    return {
+        name: Realised(
+            estimate=said.estimate[y],
+            lower=said.lower[y],
+            upper=said.upper[y],
+            realised=float(realised[y]),
+            error=said.estimate[y] - float(realised[y]),
+            covered=bool(covered[y]),
+        )
+        for y, name in enumerate(said.classes)
+    }
+
+
+def _covered(realised: Vector, labelled: int, events: int, said: Told) -> Vector:
+    estimate, lower, upper = (np.array(values) for values in (said.estimate, said.lower, said.upper))
+    half = np.where(realised > estimate, upper - estimate, estimate - lower)
+    # A class that was never seen among m labels may well be there with 1/m: the variance is floored accordingly.
+    share = np.clip(realised, 1 / (labelled + 2), 1 - 1 / (labelled + 2))
+    sampling = share * (1 - share) * (1 / labelled - 1 / events)
+    return np.asarray(np.abs(realised - estimate) <= np.sqrt(half**2 + NORMAL_95**2 * sampling))
+
+
+def _scores(posteriors: Matrix, labels: Labels, said: Told) -> tuple[Score | None, Score | None]:
+    if not labels.size:
+        return None, None
+    source, target = np.array(said.source_priors), np.array(said.target_priors)
+    corrected = bayes.correct(posteriors, source, target) if said.applied else posteriors
+    return (
+        Score(quality.brier(posteriors, labels), quality.brier(corrected, labels)),
+        Score(quality.log_loss(posteriors, labels), quality.log_loss(corrected, labels)),
+    )
+
+
+def _selective(columns: Columns, own: Joined) -> bool:
+    """Whether the labelled rows' mean posteriors lie further from all rows' than a random sample's would."""
+    labelled, events = int(own.labelled.sum()), own.labelled.size
+    if labelled in (0, events):
+        return False
+    posteriors: Matrix = columns["posteriors"]
+    apart = posteriors[own.labelled].mean(axis=0) - posteriors.mean(axis=0)
+    spread = posteriors.std(axis=0) * np.sqrt(1 / labelled - 1 / events)
+    return bool((np.abs(apart) > SELECTED_LABELS * spread + np.finfo(np.float64).eps).any())

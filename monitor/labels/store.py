@@ -1,0 +1,368 @@
+"""The store on disk: closed windows that wait for labels, and the labels that came. Nothing here interprets either.
+
+A killed process reads records again, so everything is keyed by where it came from and written as often as need be:
+a label by its record, a window by its id. What a crash left behind is what the next run writes again, or has an
+effect only where an uninterrupted run would have it too (`joined` says as of when a label was used).
+
+SQLite in WAL mode, one transaction from one commit of the service to the next. It is made durable before the sink
+commits: the store may be ahead of the sink, never behind.
+"""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from connectors.protocols import NEVER
+from monitor.arrays import Labels, Matrix, Vector
+from monitor.errors import ConnectorError
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS windows (
+    stream TEXT NOT NULL, window TEXT NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
+    closes INTEGER NOT NULL, deadline INTEGER NOT NULL, events INTEGER NOT NULL, told BLOB NOT NULL, rows BLOB,
+    UNIQUE (stream, deadline, window)
+);
+CREATE TABLE IF NOT EXISTS labels (
+    stream TEXT NOT NULL, source TEXT NOT NULL, "offset" INTEGER NOT NULL, copy INTEGER NOT NULL,
+    place INTEGER NOT NULL, id TEXT, mark INTEGER NOT NULL, time INTEGER NOT NULL, value REAL NOT NULL,
+    at INTEGER, answers BLOB, joined INTEGER,
+    PRIMARY KEY (stream, source, "offset", copy, place)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS labels_by_id ON labels (stream, id) WHERE id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS labels_by_mark ON labels (stream, mark);
+CREATE INDEX IF NOT EXISTS labels_by_event_time ON labels (stream, at) WHERE at IS NOT NULL;
+CREATE TABLE IF NOT EXISTS outcomes (
+    stream TEXT NOT NULL, deadline INTEGER NOT NULL, window TEXT NOT NULL, told BLOB NOT NULL,
+    PRIMARY KEY (stream, deadline, window)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS noted (
+    token TEXT NOT NULL, stream TEXT NOT NULL, deadline INTEGER NOT NULL, window TEXT NOT NULL
+);
+CREATE TEMP TABLE wanted (row INTEGER PRIMARY KEY, id TEXT NOT NULL);
+"""
+
+FORMAT = 1
+
+# An id is joined through this temporary table, in memory: one statement for all rows of a window.
+_JOIN = """
+SELECT wanted.row, labels.value, labels.time, labels.mark FROM wanted
+JOIN labels ON labels.stream = :stream AND labels.id = wanted.id AND labels.mark < :before
+ORDER BY wanted.row, CASE WHEN labels.time > :never THEN labels.time ELSE labels.mark END,
+    labels.source, labels."offset", labels.copy, labels.place
+"""
+_FLAG = """
+UPDATE labels SET joined = min(coalesce(joined, :deadline), :deadline)
+WHERE stream = :stream AND mark < :deadline AND id IN (SELECT id FROM wanted)
+"""
+_STATELESS = """
+SELECT id, value, answers FROM labels WHERE stream = :stream AND at >= :start AND at < :end AND mark < :before
+ORDER BY at, id, source, "offset", place
+"""
+_FLAG_STATELESS = """
+UPDATE labels SET joined = min(coalesce(joined, :deadline), :deadline)
+WHERE stream = :stream AND mark < :deadline AND at >= :start AND at < :end
+"""
+_UNKNOWN = """
+SELECT count(*) FROM labels
+WHERE stream = :stream AND mark >= :start AND mark < :end AND (joined IS NULL OR joined > :deadline)
+"""
+_EVICT = """
+UPDATE windows SET rows = NULL WHERE rowid IN (
+    SELECT rowid FROM (
+        SELECT rowid, sum(events) OVER (ORDER BY deadline DESC, window DESC) AS together FROM windows
+        WHERE stream = :stream AND deadline > :closes AND (deadline, window) <= (:deadline, :window)
+          AND rows IS NOT NULL
+    ) WHERE together > :most
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """How long a stream's windows wait for labels, and where."""
+
+    wait: int
+    """Microseconds of event time, from a window's end."""
+    most: int
+    """Events on disk, and labels."""
+    store: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A closed window that waits for its labels."""
+
+    stream: str
+    window: str
+    """Its id."""
+    start: int
+    end: int
+    closes: int
+    """The event time at which it could close,"""
+    deadline: int
+    """and at which its outcome is due: a label that comes when its partition's clock has got there is too late."""
+    events: int
+    told: bytes
+    """What was published of it, as its judge wants to find it again."""
+    rows: bytes | None
+    """Its columns (`rows.packed`); None when they had to go because too many events were waiting."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrived:
+    """Labels of one stream as they came in one batch of one partition."""
+
+    offsets: Labels
+    ids: Sequence[str | None]
+    times: Labels
+    """When each became known, by its own account; `NEVER` if it does not say."""
+    marks: Labels
+    """The partition's newest event time when it came, its own time included."""
+    values: Vector
+    """Class numbers, or a regressor's targets."""
+    at: Labels | None = None
+    """Event times of labelled copies of scored events; None for plain labels."""
+    answers: Matrix | None = None
+    """And what the model had said."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """Labels for rows of a window, by row and then in the order in which they count: the last one holds."""
+
+    rows: Labels
+    values: Vector
+    times: Labels
+    marks: Labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stateless:
+    """Labelled copies of events of a window, in an order of their own content."""
+
+    ids: Sequence[str | None]
+    values: Vector
+    answers: Matrix
+
+
+class LabelStore:
+    """One file; several streams may share it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._trouble():
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._db.execute("PRAGMA journal_mode = WAL")
+            # The sink's commit is durable when it returns: what it builds on has to be as well.
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA temp_store = MEMORY")
+            self._db.executescript(_SCHEMA)
+            self._check_format()
+            self._db.execute("BEGIN IMMEDIATE")
+
+    def arrived(self, stream: str, source: str, labels: Arrived) -> int:
+        """Keep labels; says how many were not known before."""
+        places = _places(labels.offsets)
+        copy = labels.at is not None
+        at = [None] * places.size if labels.at is None else labels.at.tolist()
+        answers = [None] * places.size if labels.answers is None else [row.tobytes() for row in labels.answers]
+        columns = (labels.offsets, places, labels.marks, labels.times, labels.values)
+        rows = zip(*(column.tolist() for column in columns), labels.ids, at, answers, strict=True)
+        with self._trouble():
+            cursor = self._db.executemany(
+                "INSERT OR IGNORE INTO labels "
+                '(stream, source, "offset", copy, place, id, mark, time, value, at, answers) '
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    (stream, source, offset, copy, place, name, mark, time, value, when, answer)
+                    for offset, place, mark, time, value, name, when, answer in rows
+                ),
+            )
+            return max(cursor.rowcount, 0)
+
+    def keep(self, one: Waiting, most: int) -> int:
+        """Keep a closed window; beyond `most` events waiting at its close, the oldest windows' rows go.
+
+        Says how many windows lost their rows. Which ones depends on the windows alone, not on when outcomes were
+        published or on what a killed run had kept.
+        """
+        values = (one.stream, one.window, one.start, one.end, one.closes, one.deadline, one.events, one.told, one.rows)
+        bounds = {"stream": one.stream, "window": one.window, "closes": one.closes, "deadline": one.deadline}
+        with self._trouble():
+            self._db.execute("INSERT OR REPLACE INTO windows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            return self._db.execute(_EVICT, {**bounds, "most": most}).rowcount
+
+    def due(self, stream: str, mark: int | None) -> list[tuple[int, str]]:
+        """(deadline, window id) of the stream's windows whose outcome is due; of all for None."""
+        with self._trouble():
+            return self._db.execute(
+                "SELECT deadline, window FROM windows WHERE stream = ? AND (? IS NULL OR deadline <= ?) ORDER BY 1, 2",
+                (stream, mark, mark),
+            ).fetchall()
+
+    def waiting(self, stream: str, deadline: int, window: str) -> Waiting:
+        """One window that waits."""
+        with self._trouble():
+            row = self._db.execute(
+                'SELECT stream, window, start, "end", closes, deadline, events, told, rows FROM windows '
+                "WHERE stream = ? AND deadline = ? AND window = ?",
+                (stream, deadline, window),
+            ).fetchone()
+        return Waiting(*row)
+
+    def labels_of(self, one: Waiting, ids: Iterable[str | None]) -> Found:
+        """The labels in time for a window's rows; from now on they count as used at its deadline."""
+        with self._trouble():
+            self._db.execute("DELETE FROM wanted")
+            wanted = ((row, name) for row, name in enumerate(ids) if name is not None)
+            self._db.executemany("INSERT INTO wanted VALUES (?, ?)", wanted)
+            found = self._db.execute(_JOIN, {"stream": one.stream, "before": one.deadline, "never": NEVER}).fetchall()
+            self._db.execute(_FLAG, {"stream": one.stream, "deadline": one.deadline})
+        rows, values, times, marks = zip(*found, strict=True) if found else ((), (), (), ())
+        return Found(
+            np.array(rows, dtype=np.int64),
+            np.array(values, dtype=np.float64),
+            np.array(times, dtype=np.int64),
+            np.array(marks, dtype=np.int64),
+        )
+
+    def copies_in(self, one: Waiting) -> Stateless:
+        """The labelled copies in time with an event time in the window; used as of its deadline."""
+        span = {"stream": one.stream, "start": one.start, "end": one.end}
+        with self._trouble():
+            found = self._db.execute(_STATELESS, {**span, "before": one.deadline}).fetchall()
+            self._db.execute(_FLAG_STATELESS, {**span, "deadline": one.deadline})
+        answers = [np.frombuffer(row[2], dtype=np.float64) for row in found]
+        return Stateless(
+            [row[0] for row in found],
+            np.array([row[1] for row in found], dtype=np.float64),
+            np.array(answers) if answers else np.empty((0, 0)),
+        )
+
+    def unknown(self, one: Waiting) -> int:
+        """Labels that came while the window ran and that no window has used up to its deadline."""
+        bounds = {"stream": one.stream, "start": one.start, "end": one.end, "deadline": one.deadline}
+        with self._trouble():
+            return int(self._db.execute(_UNKNOWN, bounds).fetchone()[0])
+
+    def remember(self, one: Waiting, told: bytes) -> None:
+        """Keep what an outcome showed, for judging how far to trust the estimates."""
+        with self._trouble():
+            self._db.execute(
+                "INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", (one.stream, one.deadline, one.window, told)
+            )
+
+    def remembered(self, stream: str, until: int, most: int) -> list[bytes]:
+        """What the last outcomes up to an event time showed; the newest is last."""
+        with self._trouble():
+            rows = self._db.execute(
+                "SELECT told FROM outcomes WHERE stream = ? AND deadline <= ? ORDER BY deadline DESC, window DESC "
+                "LIMIT ?",
+                (stream, until, most),
+            ).fetchall()
+        return [row[0] for row in reversed(rows)]
+
+    def settled(self, windows: Iterable[tuple[str, int, str]], keep_outcomes: int) -> None:
+        """Outcomes, by stream, deadline and window, are out for good: let go of the windows and of older outcomes."""
+        out = sorted(windows)
+        with self._trouble():
+            self._db.execute("DELETE FROM noted")
+            self._db.executemany("DELETE FROM windows WHERE stream = ? AND deadline = ? AND window = ?", out)
+            for stream, deadline in {stream: deadline for stream, deadline, _ in out}.items():
+                self._db.execute(
+                    "DELETE FROM outcomes WHERE stream = ?1 AND deadline < (SELECT min(deadline) FROM (SELECT deadline "
+                    "FROM outcomes WHERE stream = ?1 AND deadline <= ?2 ORDER BY deadline DESC LIMIT ?3))",
+                    (stream, deadline, keep_outcomes),
+                )
+
+    def drop(self, stream: str, deadline: int, window: str) -> None:
+        """Take back a window."""
+        with self._trouble():
+            self._db.execute(
+                "DELETE FROM windows WHERE stream = ? AND deadline = ? AND window = ?", (stream, deadline, window)
+            )
+
+    def note(self, token: str, windows: Iterable[tuple[str, int, str]]) -> None:
+        """These outcomes are about to be published, with a commit of that name."""
+        with self._trouble():
+            self._db.execute("DELETE FROM noted")
+            self._db.executemany("INSERT INTO noted VALUES (?, ?, ?, ?)", [(token, *one) for one in sorted(windows)])
+
+    def noted(self, tokens: Collection[str]) -> list[tuple[str, int, str]]:
+        """What was about to be published, if it was with one of these commits."""
+        with self._trouble():
+            noted = self._db.execute("SELECT token, stream, deadline, window FROM noted").fetchall()
+        return [(stream, deadline, window) for token, stream, deadline, window in noted if token in tokens]
+
+    def oldest(self, stream: str) -> int | None:
+        """The start of the oldest window that waits."""
+        with self._trouble():
+            start: int | None = self._db.execute(
+                "SELECT min(start) FROM windows WHERE stream = ?", (stream,)
+            ).fetchone()[0]
+        return start
+
+    def forget_labels(self, stream: str, before: int) -> int:
+        """Let go of labels that nothing can join any more. Labels without any time stay until there are too many."""
+        with self._trouble():
+            return self._db.execute(
+                "DELETE FROM labels WHERE stream = ? AND mark > ? AND mark < ?", (stream, NEVER, before)
+            ).rowcount
+
+    def thin_labels(self, stream: str, surplus: int) -> None:
+        """Let go of that many of the oldest labels."""
+        with self._trouble():
+            self._db.execute(
+                'DELETE FROM labels WHERE (stream, source, "offset", copy, place) IN (SELECT stream, source, "offset",'
+                " copy, place FROM labels WHERE stream = ? ORDER BY mark LIMIT ?)",
+                (stream, surplus),
+            )
+
+    def sizes(self, stream: str) -> tuple[int, int, int]:
+        """Windows that wait, their events on disk, and labels."""
+        with self._trouble():
+            windows, events = self._db.execute(
+                "SELECT count(*), coalesce(sum(CASE WHEN rows IS NULL THEN 0 ELSE events END), 0) "
+                "FROM windows WHERE stream = ?",
+                (stream,),
+            ).fetchone()
+            labels = self._db.execute("SELECT count(*) FROM labels WHERE stream = ?", (stream,)).fetchone()[0]
+        return windows, events, labels
+
+    def flush(self) -> None:
+        """Make everything durable."""
+        with self._trouble():
+            self._db.execute("COMMIT")
+            self._db.execute("BEGIN IMMEDIATE")
+
+    def close(self) -> None:
+        """What was not flushed comes again with the records that are read again."""
+        with self._trouble():
+            self._db.execute("ROLLBACK")
+            self._db.close()
+
+    def _check_format(self) -> None:
+        found = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if found not in (0, FORMAT):
+            raise ConnectorError(f"{self.path}: has format {found}, this version reads {FORMAT}")
+        self._db.execute(f"PRAGMA user_version = {FORMAT}")
+
+    @contextmanager
+    def _trouble(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise ConnectorError(f"{self.path}: the store of late labels: {error}") from error
+
+
+def _places(offsets: Labels) -> Labels:
+    """The number of each label among those of its record: an array holds several."""
+    numbers = np.arange(offsets.size)
+    first = numbers.copy()
+    first[1:][offsets[1:] == offsets[:-1]] = 0
+    return numbers - np.maximum.accumulate(first)

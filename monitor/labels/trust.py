@@ -1,0 +1,63 @@
+"""Whether the last outcomes bear the estimates out. Pure.
+
+Each class's interval should miss the truth once in twenty windows. Of the last windows with enough labels, drawn
+without preference, the misses of a class are binomial; a class that misses more often than chance allows (Bonferroni
+over the classes) means that the estimates are off, and that nothing should be corrected by them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from scipy.stats import binom
+
+from monitor.labels.outcomes import OutcomeResult
+from monitor.tolerances import INTERVAL_MISSES, TRUST_LABELS, TRUST_LEVEL, TRUST_OUTCOMES
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """What is remembered of an outcome: which classes' intervals missed, and on which side."""
+
+    judged: bool
+    """Enough labels, and not selected."""
+    missed: dict[str, float]
+    """Estimate minus realised, of the classes that missed."""
+    classes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far the estimates of a stream can be trusted."""
+
+    trusted: bool = True
+    doubt: str = ""
+    windows: int = 0
+    """The outcomes that were looked at."""
+
+
+def shown(outcome: OutcomeResult) -> bytes:
+    """What to remember of an outcome."""
+    judged = outcome.labels.joined >= TRUST_LABELS and not outcome.selective
+    missed = {name: one.error for name, one in outcome.classes.items() if not one.covered}
+    return msgspec.json.encode(Shown(judged, missed if judged else {}, len(outcome.classes)))
+
+
+def trust(remembered: Sequence[bytes]) -> Trust:
+    """The state after these outcomes, the newest last."""
+    looked = [one for one in (msgspec.json.decode(each, type=Shown) for each in remembered) if one.judged]
+    looked = looked[-TRUST_OUTCOMES:]
+    misses: dict[str, list[float]] = {}
+    for one in looked:
+        for name, error in one.missed.items():
+            misses.setdefault(name, []).append(error)
+    for name, errors in sorted(misses.items(), key=lambda item: (-len(item[1]), item[0])):
+        p_value = float(binom.sf(len(errors) - 1, len(looked), INTERVAL_MISSES))
+        if p_value < TRUST_LEVEL / max(one.classes for one in looked):
+            mean = sum(errors) / len(errors)
+            return Trust(
+                False,
+                f"labels show that the estimate was off: the interval of {name} missed the truth in {len(errors)} of "
+                f"the last {len(looked)} windows with labels, by {mean:+.3f} on average",
+                len(looked),
+            )
+    return Trust(windows=len(looked))
