@@ -20,7 +20,7 @@ from monitor.arrays import Matrix, Vector
 from monitor.priors.estimate import PriorEstimate, Target, frozen
 from monitor.priors.likelihood import Local, undetermined
 from monitor.priors.simplex import constrained_inverse
-from monitor.tolerances import INTERVAL_LEVEL, SPREAD_ROWS
+from monitor.tolerances import BLOCK_ROWS, INTERVAL_LEVEL, SPREAD_ROWS
 
 
 def standard_errors(
@@ -124,14 +124,26 @@ def likelihood_errors(
     likelihood's gradient. What psi does within class i is read from the window itself: under label shift the density
     of class i over the window's is r_i. Long windows are thinned evenly first.
     """
-    events = posteriors.shape[0]
+    events, classes = posteriors.shape
     g = posteriors[:: max(events // SPREAD_ROWS, 1)]
-    mixture = g @ (priors / source_priors)
-    r = (g / source_priors) / np.where(mixture > 0, mixture, np.inf)[:, None]
-    hessian = r.T @ r / r.shape[0]
-    psi = r @ constrained_inverse(hessian)
-    densities = r / np.maximum(r.sum(axis=0), np.finfo(np.float64).tiny)
-    means = densities.T @ psi
-    variances = np.maximum(densities.T @ psi**2 - means**2, 0.0)
+    rows = g.shape[0]
+    # s = r pi, a block at a time so that it stays in cache; the factors pi are taken out at the end.
+    scaled, products = np.empty((rows, classes)), np.zeros((classes, classes))
+    for begin in range(0, rows, BLOCK_ROWS):
+        block, s = g[begin : begin + BLOCK_ROWS], scaled[begin : begin + BLOCK_ROWS]
+        mixture = block @ (priors / source_priors)
+        np.multiply(block, (1.0 / np.where(mixture > 0, mixture, np.inf))[:, None], out=s)
+        products += s.T @ s
+    products /= np.outer(source_priors, source_priors)
+    inverse = constrained_inverse(products / rows)
+    squares, towards = np.zeros((classes, classes)), inverse / source_priors[:, None]
+    for begin in range(0, rows, BLOCK_ROWS):
+        s = scaled[begin : begin + BLOCK_ROWS]
+        psi = s @ towards
+        squares += s.T @ np.multiply(psi, psi, out=psi)
+    # sum_k p_k r_ik = 1, so that the sums of r over the rows are these.
+    mass = np.maximum(products @ priors, np.finfo(np.float64).tiny)[:, None]
+    means = products @ inverse / mass
+    variances = np.maximum(squares / source_priors[:, None] / mass - means**2, 0.0)
     errors = standard_errors(variances, priors, class_counts, events, target)
-    return np.where(undetermined(hessian), np.inf, errors)
+    return np.where(undetermined(products / rows), np.inf, errors)

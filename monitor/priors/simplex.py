@@ -36,7 +36,7 @@ def minimise(gram: Matrix, linear: Vector, start: Vector | None = None) -> Simpl
         raise InputError("gram, linear: want finite numbers")
     scale = max(float(np.abs(gram).max()), float(np.abs(linear).max()), np.finfo(np.float64).tiny)
     gram, linear = gram / scale, linear / scale
-    x = _best_vertex(gram, linear) if start is None else np.array(start)
+    x = _clipped(gram, linear) if start is None else np.array(start)
     free = x > 0
     refused = np.zeros(size, dtype=np.bool_)  # freed by a multiplier that was rounding: bound again at once
     iterations, limit = 0, 50 * size + 50
@@ -86,10 +86,12 @@ def constrained_inverse(gram: Matrix) -> Matrix:
     return np.asarray(np.linalg.pinv(centring @ gram @ centring, rcond=SINGULAR, hermitian=True))
 
 
-def _best_vertex(gram: Matrix, linear: Vector) -> Vector:
-    x = np.zeros(linear.size)
-    x[int(np.argmin(0.5 * np.diag(gram) - linear))] = 1.0
-    return x
+def _clipped(gram: Matrix, linear: Vector) -> Vector:
+    """Where to begin: the minimiser without bounds, cut to the simplex. Most windows have all classes: that is it."""
+    even = np.full(linear.size, 1.0 / linear.size)
+    target, _ = _on_free(gram, linear, even, np.ones(linear.size, dtype=np.bool_))
+    clipped = np.maximum(target, 0.0)
+    return np.asarray(clipped / clipped.sum())
 
 
 def _on_free(gram: Matrix, linear: Vector, x: Vector, free: Flags) -> tuple[Vector, float]:

@@ -114,6 +114,34 @@ def test_a_thinned_start_reaches_the_same_optimum() -> None:
     assert large.gap <= 1e-12
 
 
+def test_rare_classes_keep_their_curvature_when_it_is_borrowed() -> None:
+    """Evenly thinned rows see next to nothing of a class of three events in ten thousand."""
+    rng = np.random.default_rng(3)
+    g, _, _ = Problem.simple(6, 3.0).draw(6 * WARM_START_ROWS, np.array([0.4, 0.3, 0.29, 0.0094, 0.0003, 0.0003]), rng)
+    problem = likelihood.Problem(g, np.full(6, 1 / 6))
+    best = likelihood._climb(problem, likelihood.look(problem, problem.source_priors), 1e-13).at
+    scales = np.sqrt(np.diag(best.hessian))
+
+    def misses(rows: likelihood.Problem) -> float:
+        difference = likelihood.look(rows, best.priors).hessian - best.hessian
+        return float(np.linalg.norm(difference / np.outer(scales, scales), 2))
+
+    bearers = likelihood._bearers(problem, best)
+    evenly = likelihood.Problem(g[:: len(g) // len(bearers.posteriors)], problem.source_priors)
+    assert len(bearers.posteriors) < len(g) / 10
+    assert misses(bearers) < 0.25
+    assert misses(bearers) < 0.5 * misses(evenly)
+    np.testing.assert_allclose(em.maximum_likelihood(g, problem.source_priors).priors, best.priors, atol=1e-9)
+
+
+def test_a_class_of_one_event_in_a_hundred_thousand_is_found_among_certain_rows() -> None:
+    labels = np.arange(100_000) % 3
+    labels[77_777] = 3
+    estimate = em.maximum_likelihood(np.eye(5)[labels], np.full(5, 0.2))
+    np.testing.assert_allclose(estimate.priors, np.bincount(labels, minlength=5) / 100_000, atol=1e-12)
+    assert estimate.converged
+
+
 @pytest.mark.parametrize("start", [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.3, 0.3, 0.4]])
 def test_a_warm_start_even_from_a_border_changes_no_answer(start: list[float]) -> None:
     g, pi = random_problem(11, 3)
