@@ -184,6 +184,12 @@ class Report:
     """Records that were deleted before they could be read."""
     spread: tuple[str, ...] = ()
     """Streams that also come to other members of the group: each publishes windows of its part."""
+    fetch_errors: int = 0
+    """Requests for records that failed and were made again."""
+    unassigned: float = 0.0
+    """For how many seconds this process has not been a settled member of its group."""
+    stalled: float = 0.0
+    """For how many seconds records have waited in some partition without any being read."""
 
 
 @runtime_checkable
@@ -191,6 +197,23 @@ class Reporting(Protocol):
     """A source that can say how far behind it is. Optional; asked on the loop, about once a second."""
 
     def report(self) -> Report: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SinkReport:
+    """What a sink says about itself. Totals count since the start of the process."""
+
+    committed: int = 0
+    """Transactions that published what they held."""
+    aborted: int = 0
+    """Transactions whose work is done again."""
+
+
+@runtime_checkable
+class ReportingSink(Protocol):
+    """A sink that works in transactions. Optional; asked on the loop, about once a second."""
+
+    def report(self) -> SinkReport: ...
 
 
 @runtime_checkable

@@ -62,6 +62,8 @@ class Turned:
     idle: frozenset[str]
     held: frozenset[str]
     waiting_events: int
+    assessing: int = 0
+    """Windows that are being assessed beside the loop."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from connectors.protocols import Report, Reporting
+from connectors.protocols import Report, Reporting, ReportingSink, SinkReport
 from monitor.assessment import Assessment
 from monitor.countwindows import CountPlan
 from monitor.happenings import BatchTaken, Committed, Happening, Reassigned, Turned, WindowAssessed
@@ -148,6 +148,8 @@ class Flow:
     idle: frozenset[str] = frozenset()
     held: frozenset[str] = frozenset()
     waiting_events: int = 0
+    assessing: int = 0
+    """Windows that are being assessed beside the loop."""
     reassignments: int = 0
     commits: Histogram = NOTHING_COMMITTED
     refused: int = 0
@@ -157,6 +159,7 @@ class Flow:
     last_commit: float | None = None
     report: Report | None = None
     """What the source says about itself, where it says anything."""
+    sink_report: SinkReport | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,10 +196,12 @@ class History:
         windows: int,
         caps: Caps = Caps(),
         source: object = None,
+        sink: object = None,
         clock: Clock = Clock(),
     ) -> None:
         self._windows = windows
         self._source = source if isinstance(source, Reporting) else None
+        self._sink = sink if isinstance(sink, ReportingSink) else None
         self._clock = clock
         self._reported = float("-inf")
         self._records: Counter[str] = Counter()
@@ -248,8 +253,12 @@ class History:
 
     def _turned(self, turned: Turned) -> Flow:
         flow, now = self._snapshot.flow, self.now()
-        if self._source is not None and self._clock.elapsed() - self._reported > REPORT_SECONDS:
-            flow = replace(flow, report=self._source.report())
+        if self._clock.elapsed() - self._reported > REPORT_SECONDS:
+            flow = replace(
+                flow,
+                report=self._source.report() if self._source else None,
+                sink_report=self._sink.report() if self._sink else None,
+            )
             self._reported = self._clock.elapsed()
         if self._counted:
             self._counted = False
@@ -268,6 +277,7 @@ class History:
             idle=turned.idle,
             held=turned.held,
             waiting_events=turned.waiting_events,
+            assessing=turned.assessing,
             last_turn=now,
         )
 

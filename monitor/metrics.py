@@ -228,6 +228,7 @@ def _flow(filled: _Filled, flow: Flow, now: float) -> None:
     filled.add("partitions_idle", (), len(flow.idle))
     filled.add("partitions_held", (), len(flow.held))
     filled.add("waiting_events", (), flow.waiting_events)
+    filled.add("assessing_windows", (), flow.assessing)
     filled.add("reassignments", (), flow.reassignments)
     filled.add("commits_refused", (), flow.refused)
     filled.histogram("commit_duration_seconds", (), flow.commits)
@@ -238,8 +239,14 @@ def _flow(filled: _Filled, flow: Flow, now: float) -> None:
 
 
 def _report(filled: _Filled, flow: Flow) -> None:
+    if flow.sink_report is not None:
+        filled.add("transactions_committed", (), flow.sink_report.committed)
+        filled.add("transactions_aborted", (), flow.sink_report.aborted)
     if flow.report is None:
         return
+    filled.add("fetch_errors", (), flow.report.fetch_errors)
+    filled.add("unassigned_seconds", (), round(flow.report.unassigned, 1))
+    filled.add("stalled_seconds", (), round(flow.report.stalled, 1))
     filled.add("rebalances", (), flow.report.rebalances)
     filled.add("partitions_lost", (), flow.report.lost)
     filled.add("records_skipped", (), flow.report.skipped)

@@ -68,7 +68,8 @@ def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> boo
     keep_freed_memory()
     source, sink, watched = opened(config, base)
     collect_garbage_rarely()
-    with stop_on_signals() as stopping, shown(config) as showing, served(config, base, watched, source) as serving:
+    ends = (source, sink)
+    with stop_on_signals() as stopping, shown(config) as showing, served(config, base, watched, ends) as serving:
         service(config, watched, source, sink, [*showing, *serving, *keyed(source), *observers]).run(stopping)
         return not stopping()
 
@@ -162,7 +163,9 @@ def shown(config: Config) -> Iterator[list[Observer]]:
 
 
 @contextmanager
-def served(config: Config, base: Path, watched: Mapping[str, Watched], source: Source) -> Iterator[list[Observer]]:
+def served(
+    config: Config, base: Path, watched: Mapping[str, Watched], ends: tuple[Source, Sink]
+) -> Iterator[list[Observer]]:
     """Status page, metrics and API meanwhile, where the configuration has a [server]."""
     settings = config.server
     if settings is None:
@@ -175,7 +178,8 @@ def served(config: Config, base: Path, watched: Mapping[str, Watched], source: S
         {name: facts(name, one) for name, one in watched.items()},
         windows=settings.windows,
         caps=Caps(settings.max_features, settings.max_segment_features, settings.max_classes),
-        source=source,
+        source=ends[0],
+        sink=ends[1],
     )
     with serving(settings, history, base):
         yield [history]

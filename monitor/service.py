@@ -156,7 +156,7 @@ class Service:
         if self._outbox.begun or (batches and overdue):
             self._outbox.end_turn(self._windowing.checkpoint())
         self._publish(0.0)
-        self._tell(Turned(partitions, idle, held, self._windowing.rows))
+        self._tell(Turned(partitions, idle, held, self._windowing.rows, self._assessing.busy))
 
     def _patience(self) -> float:
         return min(self._pace.poll, self._pace.answers) if self._assessing.busy else self._pace.poll

@@ -109,6 +109,11 @@ class Reader(Protocol):
         """Where the next record will be written, as far as fetches have told."""
         ...
 
+    @property
+    def errors(self) -> int:
+        """Requests for records that failed so far, and were made again."""
+        ...
+
     def membership(self) -> object | None:
         """Proof of belonging to the group's current generation; None while it is not settled."""
         ...

@@ -56,6 +56,7 @@ class FastReader:
         self._positions: dict[Place, int] = {}
         self._held: frozenset[Place] = frozenset()
         self._membership: object | None = None
+        self._errors = 0
         cluster.partitions(settings.connection, settings.topics)
         options = _client_options(settings.connection) | {
             "group.id": settings.group or "shiftwatch-without-group",
@@ -171,6 +172,10 @@ class FastReader:
         answer = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
         return None if answer is None or answer[1] < 0 else int(answer[1])
 
+    @property
+    def errors(self) -> int:
+        return self._errors
+
     def membership(self) -> object | None:
         return self._membership
 
@@ -220,6 +225,8 @@ class FastReader:
             lost[place] = self._positions.get(place, 0)
         elif error.fatal() or not error.retriable():
             raise ConnectorError(f"cannot read {place.name}: {error}")
+        else:
+            self._errors += 1
 
     def _watermarks(self, place: Place) -> tuple[int, int]:
         answer = self._ask(

@@ -58,11 +58,27 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         self.changes.append(Change("lost", _places(lost)))
 
 
+class _Failures(logging.Filter):
+    """Counts what the library only logs: a fetch that failed is made again, and nobody else is told."""
+
+    LOGGER = logging.getLogger("kafka.consumer.fetcher")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        self.count += record.levelno >= logging.WARNING
+        return True
+
+
 class PythonReader:
     """A `Reader` on KafkaConsumer."""
 
     def __init__(self, settings: SourceSettings) -> None:
         self._settings = settings
+        self._failures = _Failures()
+        _Failures.LOGGER.addFilter(self._failures)
         self._listener = _Listener()
         strategy = {"cooperative": CooperativeStickyAssignor, "range": RangePartitionAssignor}[settings.strategy]
         self._consumer = cluster.connect(
@@ -161,6 +177,10 @@ class PythonReader:
         offset: int | None = self._ask(self._consumer.highwater, _partition(place))
         return offset
 
+    @property
+    def errors(self) -> int:
+        return self._failures.count
+
     def membership(self) -> object | None:
         metadata = self._consumer.group_metadata()
         return metadata if metadata.state is MemberState.STABLE else None
@@ -177,6 +197,7 @@ class PythonReader:
             raise ConnectorError(f"cannot commit offsets: {error}") from error
 
     def close(self) -> None:
+        _Failures.LOGGER.removeFilter(self._failures)
         self._consumer.close(autocommit=False, timeout_ms=_CLOSE_MILLISECONDS)
 
     def _offsets(self, ask: Callable[..., Any], places: Collection[Place]) -> Mapping[Place, int]:

@@ -61,6 +61,8 @@ class SinkStatistics:
     messages: Mapping[str, int] = field(default_factory=dict)
     """By channel, as committed."""
     commits: int = 0
+    aborted: int = 0
+    """Transactions that were begun and given up."""
     refused: int = 0
     """Commits that the group refused: nothing was published, and the work was done again."""
     truncated: int = 0

@@ -21,7 +21,7 @@ from connectors.kafka.progress import table_from_metadata, table_to_metadata, to
 from connectors.kafka.settings import SinkSettings
 from connectors.kafka.statistics import SinkStatistics
 from connectors.kafka.watchdog import Guard
-from connectors.protocols import Checkpoint, Message
+from connectors.protocols import Checkpoint, Message, SinkReport
 from monitor.errors import CommitRefusedError, ConnectorError
 
 log = logging.getLogger(__name__)
@@ -194,11 +194,12 @@ class KafkaSink:
         offsets = self._positions.offsets(checkpoint)
         with self._guard.limit("a commit to Kafka", self.settings.commit_timeout):
             try:
-                self._commit(offsets)
+                committed = self._commit(offsets)
             except CommitRefusedError:
+                now = self._statistics
+                self._statistics = replace(now, refused=now.refused + 1, aborted=now.aborted + self._open)
                 self._positions.refused()
                 self._forget()
-                self._statistics = replace(self._statistics, refused=self._statistics.refused + 1)
                 raise
         self._positions.committed(offsets)
         messages = Counter(self._statistics.messages) + self._since_commit
@@ -206,7 +207,7 @@ class KafkaSink:
         self._statistics = replace(
             self._statistics,
             messages=dict(messages),
-            commits=self._statistics.commits + 1,
+            commits=self._statistics.commits + committed,
             commit_seconds=self._statistics.commit_seconds + self._clock() - started,
         )
 
@@ -222,14 +223,20 @@ class KafkaSink:
         """A snapshot, for metrics."""
         return self._statistics
 
-    def _commit(self, offsets: Mapping[Place, Committed]) -> None:
+    def report(self) -> SinkReport:
+        """The transactions, for whoever knows nothing about Kafka."""
+        now = self._statistics
+        return SinkReport(now.commits, now.aborted) if self._transactional else SinkReport()
+
+    def _commit(self, offsets: Mapping[Place, Committed]) -> bool:
+        """Whether there was anything to commit."""
         membership = self._positions.membership
         if membership is None:
             if self._open:
                 self._writer.abort()
             raise CommitRefusedError("the group is moving partitions: nothing is published until that is over")
         if not offsets and not self._since_commit:
-            return
+            return False
         self._begin_and_send()
         if self._transactional:
             self._writer.commit(offsets, membership)
@@ -237,6 +244,7 @@ class KafkaSink:
             self._writer.flush()
             if offsets:
                 self._positions.commit(offsets)
+        return True
 
     def _begin_and_send(self) -> None:
         if self._transactional and not self._open:

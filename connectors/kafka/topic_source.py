@@ -186,7 +186,24 @@ class KafkaSource:
             lost=now.lost,
             skipped=now.skipped,
             spread=tuple(sorted(self._spread)),
+            fetch_errors=self._reader.errors,
+            unassigned=self._unassigned(),
+            stalled=self._stalls.longest(self._lagging(), self._clock()),
         )
+
+    def _unassigned(self) -> float:
+        settled = self.settings.group is None or self._reader.membership() is not None
+        return 0.0 if settled else self._clock() - self._member_since
+
+    def _lagging(self) -> dict[Place, int]:
+        """Where reading stands in the partitions in which records are known to wait."""
+        ends = {place: self._reader.highwater(place) for place in self._next if place not in self._held}
+        at = {place: self._reader.position(place) for place in ends}
+        return {
+            place: position
+            for place, end in ends.items()
+            if end is not None and (position := at[place]) is not None and position < end
+        }
 
     def _place_statistics(self, place: Place, position: int) -> PlaceStatistics:
         committed = self._committed.get(place)

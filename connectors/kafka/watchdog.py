@@ -74,6 +74,7 @@ class Stalls:
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._seen: dict[Place, tuple[int | None, float]] = {}
+        self._lagging: dict[Place, tuple[int, float]] = {}
 
     def suspects(self, positions: Mapping[Place, int | None], now: float) -> list[Place]:
         """The partitions whose position has not moved for half the patience: worth asking how far they go."""
@@ -81,6 +82,14 @@ class Stalls:
         kept = {place: self._seen.get(place, (at, now)) for place, at in positions.items()}
         self._seen = kept | {place: (at, now) for place, at in moved.items()}
         return [place for place, (_, since) in self._seen.items() if now - since > self._patience / 2]
+
+    def longest(self, lagging: Mapping[Place, int], now: float) -> float:
+        """For how long the worst of the partitions in which records wait has stood where it is, as far as was asked."""
+        before = self._lagging
+        self._lagging = {
+            place: before[place] if before.get(place, (None,))[0] == at else (at, now) for place, at in lagging.items()
+        }
+        return max((now - since for _, since in self._lagging.values()), default=0.0)
 
     def stalled(self, ends: Mapping[Place, int | None], now: float) -> list[Place]:
         """Those of the suspects that have not moved for the whole patience although records wait, or no one answers.

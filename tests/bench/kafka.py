@@ -24,8 +24,10 @@ from connectors.kafka import open_source, source_settings
 from connectors.memory import MemorySink
 from connectors.protocols import Checkpoint, Message
 from monitor.allocation import collect_garbage_rarely, keep_freed_memory
+from monitor.arrays import Labels, Matrix
+from monitor.assessing import Workers
 from monitor.events import Decoder
-from monitor.happenings import BatchTaken, Happening
+from monitor.happenings import BatchTaken, Committed, Happening, WindowAssessed
 from monitor.publishing import Watched
 from monitor.reference import Reference
 from monitor.service import Pace, Service
@@ -44,27 +46,31 @@ START_US = 1_763_456_400_000_000
 LATER = 2**60  # no event lies in the future
 PLAN = TimePlan(WINDOW_EVENTS * STEP_US, WINDOW_EVENTS * STEP_US, 100 * STEP_US, 10 * WINDOW_EVENTS)
 SHAPES = {"2 classes": (2, 0, 1_000_000), "10 classes, 10 features": (10, 10, 400_000)}
-WAYS = ("bare", "windows", "assessed", "fast windows", "fast assessed")
+WAYS = ("bare", "windows", "assessed", "assessed on the loop", "fast windows", "fast assessed")
+
+
+def events(classes: int, features: int, count: int, seed: int) -> tuple[Matrix, Labels, Matrix]:
+    """Posteriors, labels and inputs as the model has them while nothing moves."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(count) % classes
+    posteriors = rng.dirichlet(np.ones(classes), count) + 2 * np.eye(classes)[labels]
+    return posteriors / 3, labels, rng.normal(size=(count, features)) + 0.1 * labels[:, None]
 
 
 def reference(classes: int, features: int) -> Reference:
-    rng = np.random.default_rng(1)
-    labels = np.arange(10_000) % classes
-    posteriors = rng.dirichlet(np.ones(classes), 10_000) + 2 * np.eye(classes)[labels]
-    posteriors /= posteriors.sum(axis=1, keepdims=True)
-    table = rng.normal(size=(10_000, features)) + 0.1 * labels[:, None] if features else None
-    names = [f"f{number}" for number in range(features)] or None
-    return Reference.fit(posteriors, labels, table, feature_names=names, stream="bench")
+    posteriors, labels, table = events(classes, features, 10_000, seed=1)
+    names = [f"f{number}" for number in range(features)]
+    return Reference.fit(
+        posteriors, labels, table if names else None, feature_names=names or None, stream="bench", estimator="em"
+    )
 
 
 def records(classes: int, features: int, count: int) -> Iterator[tuple[int, bytes]]:
     """Events in the order of their time, dealt to the partitions in turn."""
-    rng = np.random.default_rng(2)
-    pool = rng.dirichlet(np.ones(classes), 5_000).round(4)
-    inputs = rng.normal(size=(5_000, features)).round(4)
+    posteriors, _, inputs = events(classes, features, 5_000, seed=2)
     tails = [
         (f'"posteriors":{row.tolist()}' + (f',"features":{values.tolist()}' if features else "")).replace(" ", "")
-        for row, values in zip(pool / pool.sum(axis=1, keepdims=True).round(6), inputs, strict=True)
+        for row, values in zip(posteriors.round(4), inputs.round(4), strict=True)
     ]
     for number in range(count):
         at = (START_US + number * STEP_US) // 1000
@@ -82,26 +88,36 @@ def fill(broker: Broker, topic: str, shape: str, count: int) -> None:
 
 
 class Stopwatch:
-    """Runs from the first records on: connecting, joining and importing are not what is measured."""
+    """Connecting, joining, importing and closing are not what is measured: runs from `begin` to the last `mark`."""
 
     def __init__(self, count: int) -> None:
         self.left = count
         self._timed = 0
-        self._began = (0.0, 0.0)
+        self._began: tuple[float, float] | None = None
+        self._marked = (0.0, 0.0)
 
-    def saw(self, records: int) -> bool:
-        """Whether there is more to come."""
-        if self._began == (0.0, 0.0):
-            self._began = (time.perf_counter(), time.process_time())
-        else:
-            self._timed += records
+    def begin(self) -> None:
+        """From here on, once."""
+        if self._began is None:
+            self._began = self._now()
+
+    def saw(self, records: int) -> None:
+        """So many came."""
+        self._timed += records if self._began else 0
         self.left -= records
-        return self.left > 0
+
+    def mark(self) -> None:
+        """So far, it is done."""
+        self._marked = self._now()
 
     def result(self) -> dict[str, float]:
-        """Events per wall second and per processor second."""
-        wall, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
+        """Events per wall second, and per processor second of the process that reads."""
+        assert self._began is not None
+        wall, cpu = (end - start for start, end in zip(self._began, self._marked, strict=True))
         return {"wall": self._timed / wall, "cpu": self._timed / cpu}
+
+    def _now(self) -> tuple[float, float]:
+        return time.perf_counter(), time.process_time()
 
 
 def bare(bootstrap: str, topic: str, watch: Stopwatch) -> None:
@@ -112,8 +128,12 @@ def bare(bootstrap: str, topic: str, watch: Stopwatch) -> None:
         bootstrap_servers=bootstrap, auto_offset_reset="earliest", enable_auto_commit=False, max_poll_records=2000
     )
     consumer.assign([TopicPartition(topic, partition) for partition in range(PARTITIONS)])
-    while watch.saw(sum(map(len, found.values()))) if (found := consumer.poll(200)) else True:
-        pass
+    while watch.left > 0:
+        found = consumer.poll(200)
+        watch.saw(sum(map(len, found.values())))
+        if found:
+            watch.begin()
+    watch.mark()
     consumer.close()
 
 
@@ -123,8 +143,7 @@ def windows(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: st
     decoder = Decoder([reference(*SHAPES[shape][:2]).schema])
     windowing = Windowing({"bench": PLAN})
     source.start(None)
-    going = True
-    while going:
+    while watch.left > 0:
         change = source.reassigned(nothing)
         for partition, progress in change.came.items() if change else ():
             windowing.begin(partition, progress)
@@ -132,9 +151,11 @@ def windows(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: st
             decoded = decoder.decode(batch, LATER)
             rows = {name: StreamRows(s.rows, batch.offsets[s.index]) for name, s in decoded.scored.items()}
             windowing.add(batch.partition, batch.next_offset, rows)
-            going = watch.saw(len(batch.records))
+            watch.saw(len(batch.records))
+            watch.begin()
         for _ in windowing.close(source.partitions()):
             pass
+    watch.mark()
     source.close()
 
 
@@ -148,18 +169,28 @@ class Forgetful(MemorySink):
         """Nothing to publish."""
 
 
-def assessed(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: str) -> None:
-    """The whole service, every window assessed in full."""
+def assessed(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: str, *, workers: int) -> None:
+    """The whole service, every window assessed in full, to the last commit."""
     made = reference(*SHAPES[shape][:2])
     source = open_source(source_settings({"bootstrap": bootstrap, "topics": topic, "driver": driver}, {}))
 
     def count(happening: Happening) -> None:
         if isinstance(happening, BatchTaken):
             watch.saw(happening.records)
+        elif isinstance(happening, WindowAssessed):
+            watch.begin()  # the first one waits for whatever is imported and prepared
+        elif isinstance(happening, Committed):
+            watch.mark()
 
     watched = {"bench": Watched(made, PLAN)}
     service = Service(
-        watched, Decoder([made.schema]), source, Forgetful(), observers=[count], pace=Pace(poll=0.2, idle=0.0)
+        watched,
+        Decoder([made.schema]),
+        source,
+        Forgetful(),
+        observers=[count],
+        pace=Pace(poll=0.2, idle=0.0, stop=60.0),
+        assessing=Workers(watched, workers) if workers else None,
     )
     service.run(lambda: watch.left <= 0)
 
@@ -176,7 +207,7 @@ def measure(way: str, shape: str, bootstrap: str, topic: str, count: int) -> Non
     if way.endswith("windows"):
         windows(bootstrap, topic, watch, shape, driver)
     else:
-        assessed(bootstrap, topic, watch, shape, driver)
+        assessed(bootstrap, topic, watch, shape, driver, workers=0 if way.endswith("loop") else 1)
     print(json.dumps(watch.result()))
 
 

@@ -26,6 +26,8 @@ BOTH = frozenset({P0, P1})
 class TableReader:
     """A cluster of one topic with two partitions of ten records, and a group, as plain tables."""
 
+    errors = 0
+
     def __init__(self) -> None:
         self.log: dict[Place, list[bytes]] = {place: [b"%d" % number for number in range(10)] for place in (P0, P1)}
         self.first = dict.fromkeys(self.log, 0)
@@ -328,6 +330,29 @@ def test_what_a_partition_brings_is_forgotten_with_it() -> None:
     assert source.streams(P1) == ()
 
 
+def test_what_is_under_way_is_settled_while_the_partitions_still_are_our_own() -> None:
+    reader = TableReader()
+    source = member(reader)
+    seen: list[object] = []
+    reader.rebalance("revoked", frozenset({P1}))
+    reader.generation = 2
+    source.reassigned(lambda: seen.extend([source.membership, *sorted(source.places())]))
+    assert seen == [1, "t-0", "t-1"]
+    assert (source.membership, list(source.places())) == (2, ["t-0"])
+    source.reassigned(lambda: seen.append("without a reason"))
+    assert "without a reason" not in seen
+
+
+def test_what_is_refused_while_it_is_settled_begins_again() -> None:
+    reader = TableReader()
+    source = member(reader)
+    reader.rebalance("revoked", frozenset({P1}))
+    change = source.reassigned(source.refused)
+    assert change is not None
+    assert change.gone == {"t-0", "t-1"}
+    assert list(change.came) == ["t-0"]
+
+
 def test_waiting_is_only_denied_where_the_end_is_known() -> None:
     reader = TableReader()
     source = member(reader)
@@ -347,6 +372,8 @@ def test_never_becoming_a_member_ends_with_an_error() -> None:
     source = KafkaSource(settings, lambda _: reader, Guard(), clock=lambda: now[0])
     source.start(None)
     source.poll(0)
+    now[0] = 59
+    assert source.report().unassigned == 59
     now[0] = 61
     with pytest.raises(ConnectorError, match="no member of group g for 60 s"):
         source.poll(0)
@@ -362,6 +389,8 @@ def test_a_partition_that_brings_nothing_although_records_wait_ends_with_an_erro
     reader.poll = lambda timeout: []  # type: ignore[method-assign]
     for now[0] in (5.0, 35.0):
         source.poll(0)
+        stalled = source.report().stalled
+    assert stalled == 30
     now[0] = 70.0
     with pytest.raises(ConnectorError, match="no record from t-0 for 60 s although records wait there"):
         source.poll(0)

@@ -62,3 +62,13 @@ def test_a_partition_that_went_away_is_forgotten() -> None:
     stalls.suspects({A: 5}, now=0)
     stalls.suspects({}, now=5)
     assert stalls.suspects({A: 5}, now=11) == []
+
+
+def test_how_long_records_have_waited_begins_anew_with_every_record_that_is_read() -> None:
+    stalls = Stalls(patience=10)
+    assert stalls.longest({A: 5, B: 5}, now=0) == 0
+    assert stalls.longest({A: 5, B: 6}, now=4) == 4
+    assert stalls.longest({A: 6, B: 6}, now=6) == 2
+    assert stalls.longest({A: 6}, now=9) == 3
+    assert stalls.longest({}, now=11) == 0
+    assert stalls.longest({A: 6}, now=20) == 0

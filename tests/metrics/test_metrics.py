@@ -14,7 +14,7 @@ from monitor.history import Caps
 from monitor.metrics import LATE, families, registry
 from monitor.verdict import Verdict
 from monitor.wire import Reason
-from tests.server.made_up import MINUTE, Lagging, Story
+from tests.server.made_up import MINUTE, Lagging, Story, Transacting
 
 ALLOWED = {"stream", "segment", "class", "feature", "estimator", "verdict", "reason", "topic", "partition"}
 
@@ -34,7 +34,7 @@ def value(story: Story, name: str, **labels: str) -> float:
 
 
 def full_story() -> Story:
-    story = Story(source=Lagging())
+    story = Story(source=Lagging(), sink=Transacting())
     story.busy(rejected=2)
     story.window(Verdict.PRIOR_SHIFT, labels=np.array([0, 1, 2, 0, 1, 2, 0, 0, 0, 0]), apply=True)
     story.window(segment="country=BE")
@@ -150,6 +150,17 @@ def test_lag_and_positions_come_from_the_source() -> None:
     assert value(story, "shiftwatch_commit_lag_records", **where) == 250
     assert value(story, "shiftwatch_position_offset", **where) == 900
     assert value(story, "shiftwatch_rebalances_total") == 2
+    assert value(story, "shiftwatch_fetch_errors_total") == 5
+
+
+def test_transactions_come_from_the_sink() -> None:
+    story = full_story()
+    assert value(story, "shiftwatch_transactions_committed_total") == 40
+    assert value(story, "shiftwatch_transactions_aborted_total") == 1
+
+
+def test_the_age_of_the_last_event_is_measured_by_partition() -> None:
+    story = full_story()
     assert value(story, "shiftwatch_watermark_delay_seconds", partition="t-0") == 60.0
 
 

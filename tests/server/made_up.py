@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from connectors.protocols import NEVER, Checkpoint, PartitionReport, Report
+from connectors.protocols import NEVER, Checkpoint, PartitionReport, Report, SinkReport
 from monitor.assessment import Assessment, FeatureShift, Test
 from monitor.happenings import BatchTaken, Committed, Happening, Turned, WindowAssessed
 from monitor.history import Caps, History, StreamFacts
@@ -29,6 +29,7 @@ class Story:
     windows: int = 1_000
     caps: Caps = field(default_factory=Caps)
     source: object = None
+    sink: object = None
     now: int = START
     number: int = 0
     history: History = field(init=False)
@@ -37,7 +38,7 @@ class Story:
         clock = Clock(now=lambda: self.now, elapsed=lambda: self.now / 1e6)
         told = facts(self.stream, self.classes, self.features)
         self.history = History(
-            {self.stream: told}, windows=self.windows, caps=self.caps, source=self.source, clock=clock
+            {self.stream: told}, windows=self.windows, caps=self.caps, source=self.source, sink=self.sink, clock=clock
         )
 
     def tell(self, happening: Happening) -> None:
@@ -97,7 +98,14 @@ class Lagging:
     """A source that says how far behind it is."""
 
     def report(self) -> Report:
-        return Report((PartitionReport("t-0", "t", 900, 100, 250),), rebalances=2, lost=1, skipped=3)
+        return Report((PartitionReport("t-0", "t", 900, 100, 250),), rebalances=2, lost=1, skipped=3, fetch_errors=5)
+
+
+class Transacting:
+    """A sink that works in transactions."""
+
+    def report(self) -> SinkReport:
+        return SinkReport(committed=40, aborted=1)
 
 
 def source(classes: int) -> tuple[float, ...]:
@@ -185,4 +193,4 @@ def _recalibration(classes: tuple[str, ...], priors: tuple[float, ...], apply: b
     return replace(told, target_priors=priors, multipliers=multipliers, apply=True)
 
 
-__all__ = ["MINUTE", "NEVER", "START", "Lagging", "Story", "facts", "names", "source"]
+__all__ = ["MINUTE", "NEVER", "START", "Lagging", "Story", "Transacting", "facts", "names", "source"]
