@@ -24,8 +24,8 @@ from tests.bench import tables
 from tests.bench.options import options
 from tests.priors.doubles import PlainReference, Problem
 
-MATCHING = [f"dfm-{kernel}{space}" for space in ("", "-features") for kernel in ("energy", "gaussian", "rff")]
-NAMES = ["acc", "acc-qp", "pacc", "pacc-soft", *MATCHING, "dfm-rff-soft", "dfm-rff-features-soft", "em"]
+MATCHING = ["dfm-energy", "dfm-gaussian", "dfm-rff", "dfm-energy-features", "dfm-rff-features"]
+NAMES = ["acc", "acc-qp", "pacc", *MATCHING, "dfm-rff-features-soft", "em"]
 CLASSES = (2, 5, 10, 20)
 EVENTS = 2_000
 SEPARATION = 2.0
