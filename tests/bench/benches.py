@@ -43,6 +43,9 @@ BENCHES = (
     Bench("verdicts", "how often the verdict is right"),
     Bench("regression", "adaptive mixtures of regressions"),
     Bench("trees", "versatile decision trees", data=True),
+    Bench("papers_caelen", "Caelen's thesis again", data=True),
+    Bench("papers_esuli", "the reassessment of SLD again"),
+    Bench("papers_dussap", "distribution feature matching again"),
 )
 
 
