@@ -28,7 +28,7 @@ LEFT_OUT = """## What cannot be reproduced here
 - Esuli et al., all figures as figures: the Reuters collection is not free. Made-up topics take its place.
 - Dussap et al., figure 2: the cytometry samples are not free.
 - Al-Otaibi et al.: the data sets beyond those in the folder.
-- Bouveyron and Jacques, section 5: house prices and CO2 data are not in the folder.
+- Bouveyron and Jacques, section 4.4: emissions of CO2 against national product are not in the folder.
 """
 
 

@@ -135,7 +135,7 @@ def report(folder: Path | None, loops: int, quick: bool) -> str:
     parts = [
         "## Chapter 7: squared error of the priors, ours (paper)\n",
         f"{len(names)} data sets ({', '.join(names)}) where the paper has 25; splits of each: {loops} (100;\n"
-        f"for forests {min(loops, FOREST_LOOPS)}). source: the class shares of the thinned training set; cde: binary ones.\n",
+        f"for forests {min(loops, FOREST_LOOPS)}). source: shares in the thinned training set; cde: two classes.\n",
     ]
     for kind, tables in found.items():
         mean = _mean(tables, axis=0)
