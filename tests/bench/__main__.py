@@ -4,7 +4,8 @@
 
 Writes README.md and report.json, and the page and pictures of every bench that ran, to tests/bench/reports (with
 --quick to tests/bench/reports/quick). Sections of benches that were not chosen stay as they are, each with the commit
-that it was made at, so that a long full run can be made in parts. What is missing here is named in the report.
+that it was made at, so that a long full run can be made in parts. A bench that was never run here, but alone, is shown
+as its own page stands. What is missing is named in the report.
 """
 
 import argparse
@@ -94,6 +95,15 @@ def _prepared(bench: Bench, given: argparse.Namespace) -> Collected:
     return Collected(bench, arguments, missing, 1 if given.quick else given.repeats or bench.repeats)
 
 
+PAGE = {"mode": "its own page", "machine": {}, "repeats": 1, "seconds": 0.0, "missing": [], "failed": ""}
+"""A section of a bench that was run alone."""
+
+
+def _from_page(bench: Bench, page: Path) -> dict[str, object]:
+    found = [asdict(table) for table in tables.tables(page.read_text(encoding="utf-8"))]
+    return {"says": bench.says, **PAGE, "commit": machine.changed(page), "tables": found}
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line; the peers' options come from the list of peers."""
     made = argparse.ArgumentParser(
@@ -124,6 +134,9 @@ def main() -> int:
             sections[one.bench.name] = one.section("quick" if given.quick else "full")
         for path in Path(folder).iterdir():
             shutil.copyfile(path, out / path.name)
+    for bench in BENCHES:
+        if (page := out / f"{bench.name}.md").exists() and sections.get(bench.name, PAGE)["mode"] == PAGE["mode"]:
+            sections[bench.name] = _from_page(bench, page)
     ordered = {bench.name: sections[bench.name] for bench in BENCHES if bench.name in sections}
     kept.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
     (out / "README.md").write_text(report.text(ordered, out), encoding="utf-8")

@@ -42,6 +42,11 @@ def commit() -> str:
     return f"{short} with uncommitted changes" if changed else short
 
 
+def changed(path: Path) -> str:
+    """The commit that changed a file last."""
+    return _git("log", "-1", "--format=%h", "--abbrev=10", "--", str(path.resolve()))
+
+
 def _git(*arguments: str) -> str:
     done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, cwd=_root())
     return done.stdout.strip() or ("unknown" if done.returncode else "")

@@ -26,7 +26,7 @@ def _machines(sections: Mapping[str, Mapping[str, Any]]) -> str:
     """The facts once, if all sections come from the same machine; else each set with its sections."""
     kinds: dict[str, list[str]] = {}
     for name, section in sections.items():
-        facts = ", ".join(f"{key} {fact}" for key, fact in section["machine"].items())
+        facts = ", ".join(f"{key} {fact}" for key, fact in section["machine"].items()) or "as its page says"
         kinds.setdefault(facts, []).append(name)
     lines = [f"- {'Everything' if len(kinds) == 1 else ', '.join(names)}: {facts}" for facts, names in kinds.items()]
     return "\n".join(["## The machine", "", *lines, ""])
@@ -40,7 +40,7 @@ def _overview(sections: Mapping[str, Mapping[str, Any]]) -> str:
             section["mode"],
             section["commit"],
             section["repeats"],
-            f"{section['seconds']:.0f}",
+            f"{section['seconds']:.0f}" if section["seconds"] else "",
             "; ".join([*section["missing"], *filter(None, [section["failed"]])]) or "nothing",
         )
         for name, section in sections.items()

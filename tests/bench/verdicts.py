@@ -11,7 +11,7 @@ clusters a class, one category and one boolean among the features, scored by a l
 worlds of a cell differ in everything: priors, centres, covariances, model.
 """
 
-import argparse
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ from monitor.reference import Reference
 from monitor.shifts.prepared import prepared, without
 from monitor.tolerances import VERDICT_LEVEL
 from monitor.verdict import Verdict
+from tests.bench.options import REPORTS, options
 from tests.bench.verdicts_worlds import World, reference, window, world
 
-REPORTS = Path(__file__).parent / "reports"
 SEED = 20261118
 """Of all worlds, references and windows; no threshold was chosen on them."""
 
@@ -302,16 +302,19 @@ def picture(cells: list[Cell], path: Path) -> None:
 
 def main() -> None:
     """Go on with the study, and write the report of what is done."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--state", type=Path, required=True, help="JSON lines: the cells that are done")
+    parser = options(__doc__, REPORTS / "verdicts.md")
+    parser.add_argument("--state", type=Path, help="JSON lines: the cells that are done")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of CPU, after which no cell is begun")
-    options = parser.parse_args()
-    cells = study(options.state, options.seconds)
-    levels = {f"{size:,}": sharpened(SHARPENED, size, VERDICT_LEVEL) for size in (200, 2_000)}
-    REPORTS.mkdir(exist_ok=True)
-    command = "python -m tests.bench.verdicts --state cells.jsonl"
-    (REPORTS / "verdicts.md").write_text(report(cells, levels, command), encoding="utf-8")
-    picture(cells, REPORTS / "verdicts.png")
+    given = parser.parse_args()
+    if given.quick:
+        given.seconds = 8.0
+    with tempfile.TemporaryDirectory() as folder:
+        cells = study(given.state or Path(folder) / "cells.jsonl", given.seconds)
+    windows = SHARPENED // 20 if given.quick else SHARPENED
+    levels = {f"{size:,}": sharpened(windows, size, VERDICT_LEVEL) for size in (200, 2_000)}
+    command = "python -m tests.bench.verdicts" + (" --quick" if given.quick else " --state cells.jsonl")
+    given.report.write_text(report(cells, levels, command), encoding="utf-8")
+    picture(cells, given.report.with_suffix(".png"))
 
 
 if __name__ == "__main__":
