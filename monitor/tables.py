@@ -95,6 +95,8 @@ def _convert(hint: Any, value: Any, where: str, problems: list[str]) -> Any:  # 
         table = _typed(value, Mapping, "a table")
         return {key: _convert(arguments[1], item, _at(where, key), problems) for key, item in table.items()}
     if is_dataclass(hint):
+        if isinstance(value, hint):  # type: ignore[arg-type]
+            return value
         return read(hint, _typed(value, Mapping, "a table"), where, problems)  # type: ignore[arg-type]
     if hint is Duration:
         return _duration(value)

@@ -13,7 +13,6 @@ from typing import Any
 from connectors.kafka.driver import Driver, Writer
 from connectors.kafka.settings import (
     Connection,
-    Secret,
     SinkSettings,
     SourceSettings,
     sink_settings,
@@ -30,7 +29,6 @@ __all__ = [
     "KafkaSink",
     "KafkaSource",
     "PlaceStatistics",
-    "Secret",
     "SinkSettings",
     "SinkStatistics",
     "SourceSettings",
@@ -61,11 +59,11 @@ def pair(
 ) -> tuple[KafkaSource, KafkaSink]:
     """Both ends in Kafka: a member of a group. Each end is the rest of its URL and its options."""
     problems: list[str] = []
-    for role, parse, end in (("source", _source_settings, source), ("sink", _sink_settings, sink)):
+    for parse, end in ((_source_settings, source), (_sink_settings, sink)):
         try:
             parse(*end, base)
         except ConfigurationError as error:
-            problems += [f"{role}.{problem}" for problem in error.problems]
+            problems += error.problems
     if problems:
         raise ConfigurationError(problems)
     return open_pair(_source_settings(*source, base), _sink_settings(*sink, base))
@@ -80,7 +78,7 @@ def open_source(settings: SourceSettings) -> KafkaSource:
 
 def open_sink(settings: SinkSettings) -> KafkaSink:
     """A sink for sources that are not Kafka: it keeps their positions under a group of its own."""
-    if settings.group is None or settings.results is None:
+    if settings.group is None:
         raise ConfigurationError(["group: name one, under which the source's positions are kept"])
     look = partial(_driver(settings.connection).group_reader, settings.connection, settings.group)
     positions = OwnGroup(look, settings.results)
@@ -106,11 +104,11 @@ def open_pair(source: SourceSettings, sink: SinkSettings) -> tuple[KafkaSource, 
 
 
 def _source_settings(rest: str, options: Mapping[str, Any], base: Path) -> SourceSettings:
-    return source_settings(_with_url(rest, options, "topics"), os.environ, base)
+    return source_settings(_with_url(rest, options, "topics"), base)
 
 
 def _sink_settings(rest: str, options: Mapping[str, Any], base: Path) -> SinkSettings:
-    return sink_settings(_with_url(rest, options, "results"), os.environ, base)
+    return sink_settings(_with_url(rest, options, "results"), base)
 
 
 def _with_url(rest: str, options: Mapping[str, Any], path: str) -> dict[str, Any]:

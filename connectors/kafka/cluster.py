@@ -7,6 +7,7 @@ only. So its log is read while connecting, and becomes part of the error.
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer
@@ -36,22 +37,22 @@ def client_options(connection: Connection) -> dict[str, Any]:
         "bootstrap_servers": list(connection.bootstrap),
         "client_id": connection.client_id,
         "security_protocol": connection.protocol,
-        "api_version": connection.broker_version,
-        "bootstrap_timeout_ms": int(connection.connect_timeout * 1000),
+        "api_version": _version(connection.broker_version),
+        "bootstrap_timeout_ms": connection.connect_timeout // 1000,
     }
     if connection.tls:
         options |= {
-            "ssl_cafile": connection.ca_file,
-            "ssl_certfile": connection.certificate_file,
-            "ssl_keyfile": connection.key_file,
-            "ssl_password": connection.key_password.value if connection.key_password else None,
+            "ssl_cafile": _path(connection.ca_file),
+            "ssl_certfile": _path(connection.certificate_file),
+            "ssl_keyfile": _path(connection.key_file),
+            "ssl_password": connection.key_password,
             "ssl_check_hostname": connection.check_hostname,
         }
-    if connection.mechanism is not None and connection.password is not None:
+    if connection.mechanism is not None:
         options |= {
             "sasl_mechanism": connection.mechanism,
             "sasl_plain_username": connection.username,
-            "sasl_plain_password": connection.password.value,
+            "sasl_plain_password": connection.password,
         }
     return options
 
@@ -93,6 +94,14 @@ def partitions(connection: Connection, topics: Collection[str]) -> Mapping[str, 
     if wrong:
         raise ConnectorError(f"Kafka at {_where(connection)}: {'; '.join(sorted(wrong))}")
     return {topic["name"]: frozenset(each["partition_index"] for each in topic["partitions"]) for topic in described}
+
+
+def _version(text: str | None) -> tuple[int, ...] | None:
+    return None if text is None else tuple(map(int, text.split(".")))
+
+
+def _path(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def _where(connection: Connection) -> str:

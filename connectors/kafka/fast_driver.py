@@ -66,9 +66,9 @@ class FastReader:
             "allow.auto.create.topics": False,
             "isolation.level": settings.isolation,
             "partition.assignment.strategy": "cooperative-sticky",
-            "session.timeout.ms": int(settings.session_timeout * 1000),
-            "heartbeat.interval.ms": int(settings.session_timeout * 1000 / 4),
-            "max.poll.interval.ms": int(settings.poll_interval * 1000),
+            "session.timeout.ms": settings.session_timeout // 1000,
+            "heartbeat.interval.ms": settings.session_timeout // 4000,
+            "max.poll.interval.ms": settings.poll_interval // 1000,
             # Says where a partition ends, past transaction markers that never show as records.
             "enable.partition.eof": True,
         }
@@ -260,7 +260,7 @@ class FastWriter:
         }
         if transactional_id is not None:
             options["transactional.id"] = transactional_id
-            options["transaction.timeout.ms"] = int(settings.transaction_timeout * 1000)
+            options["transaction.timeout.ms"] = settings.transaction_timeout // 1000
         self._producer = Producer(options, logger=log)
         if transactional_id is not None:
             self._persist(f"start transactions as {transactional_id}", self._producer.init_transactions)
@@ -363,15 +363,15 @@ def _client_options(connection: Connection) -> dict[str, Any]:
             "ssl.ca.location": connection.ca_file,
             "ssl.certificate.location": connection.certificate_file,
             "ssl.key.location": connection.key_file,
-            "ssl.key.password": connection.key_password.value if connection.key_password else None,
+            "ssl.key.password": connection.key_password,
         }
-        options |= {key: value for key, value in given.items() if value is not None}
+        options |= {key: str(value) for key, value in given.items() if value is not None}
         options["ssl.endpoint.identification.algorithm"] = "https" if connection.check_hostname else "none"
-    if connection.mechanism is not None and connection.password is not None:
+    if connection.mechanism is not None:
         options |= {
             "sasl.mechanism": connection.mechanism,
             "sasl.username": connection.username,
-            "sasl.password": connection.password.value,
+            "sasl.password": connection.password,
         }
     return options
 

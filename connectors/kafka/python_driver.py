@@ -92,9 +92,9 @@ class PythonReader:
             allow_auto_create_topics=False,
             isolation_level=settings.isolation,
             partition_assignment_strategy=[strategy],
-            session_timeout_ms=int(settings.session_timeout * 1000),
-            heartbeat_interval_ms=int(settings.session_timeout * 1000 / 4),
-            max_poll_interval_ms=int(settings.poll_interval * 1000),
+            session_timeout_ms=settings.session_timeout // 1000,
+            heartbeat_interval_ms=settings.session_timeout // 4000,
+            max_poll_interval_ms=settings.poll_interval // 1000,
             max_poll_records=settings.poll_records,
             # A deserializer would turn one undecodable record into a consumer that spins for ever: raw bytes only.
             value_deserializer=None,
@@ -190,7 +190,7 @@ class PythonReader:
 
     def commit(self, offsets: Mapping[Place, Committed]) -> None:
         try:
-            self._consumer.commit(_offsets(offsets), timeout_ms=int(self._settings.poll_interval * 1000))
+            self._consumer.commit(_offsets(offsets), timeout_ms=self._settings.poll_interval // 1000)
         except _MOVED_ON as error:
             raise CommitRefusedError(f"the group moved on: {error}") from error
         except KafkaError as error:
@@ -222,7 +222,7 @@ class PythonWriter:
             settings.connection,
             KafkaProducer,
             transactional_id=transactional_id,
-            transaction_timeout_ms=int(settings.transaction_timeout * 1000),
+            transaction_timeout_ms=settings.transaction_timeout // 1000,
             compression_type=None if settings.compression == "none" else settings.compression,
             allow_auto_create_topics=False,
             acks="all",

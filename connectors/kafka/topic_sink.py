@@ -192,7 +192,7 @@ class KafkaSink:
     def commit(self, checkpoint: Checkpoint) -> None:
         started = self._clock()
         offsets = self._positions.offsets(checkpoint)
-        with self._guard.limit("a commit to Kafka", self.settings.commit_timeout):
+        with self._guard.limit("a commit to Kafka", self.settings.commit_timeout / 1e6):
             try:
                 committed = self._commit(offsets)
             except CommitRefusedError:

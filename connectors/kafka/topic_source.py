@@ -18,6 +18,7 @@ from connectors.kafka.statistics import PlaceStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
 from connectors.protocols import NEVER, Checkpoint, PartitionReport, Progress, RawBatch, Reassignment, Report
 from monitor.errors import ConnectorError
+from monitor.tables import duration_text
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ class KafkaSource:
         self._connect = connect
         self._guard = guard
         self._clock = clock
-        self._stalls = Stalls(settings.stall_timeout)
+        self._stalls = Stalls(settings.stall_timeout / 1e6)
         self._next: dict[Place, int] = {}
         """The partitions that the service knows of, and the next record that it wants from each."""
         self._committed: dict[Place, Committed] = {}
@@ -218,9 +219,9 @@ class KafkaSource:
         """Without changes, a new generation still means that we may have been out of the group in between."""
         membership = self._reader.membership()
         if membership is None:
-            if now - self._member_since > self.settings.assignment_timeout:
+            if now - self._member_since > self.settings.assignment_timeout / 1e6:
                 raise ConnectorError(
-                    f"no member of group {self.settings.group} for {self.settings.assignment_timeout:.0f} s:"
+                    f"no member of group {self.settings.group} for {duration_text(self.settings.assignment_timeout)}:"
                     " the group does not come to rest, or its coordinator does not answer"
                 )
             return
@@ -341,7 +342,7 @@ class KafkaSource:
 
     def _watch(self, now: float) -> None:
         """End the process when a partition that has records waiting brings none (see `Stalls`)."""
-        if now - self._watched < self.settings.stall_timeout / 16:
+        if now - self._watched < self.settings.stall_timeout / 16e6:
             return
         self._watched = now
         positions = {place: self._reader.position(place) for place in self._next if place not in self._held}
@@ -355,7 +356,7 @@ class KafkaSource:
         if stalled:
             raise ConnectorError(
                 f"no record from {', '.join(place.name for place in sorted(stalled))} for"
-                f" {self.settings.stall_timeout:.0f} s although records wait there, or the brokers are silent"
+                f" {duration_text(self.settings.stall_timeout)} although records wait there, or the brokers are silent"
             )
 
     def _count(self, kind: str, places: int) -> None:

@@ -139,7 +139,7 @@ def bare(bootstrap: str, topic: str, watch: Stopwatch) -> None:
 
 def windows(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: str) -> None:
     """Poll, decode and cut into windows, which are dropped."""
-    source = open_source(source_settings({"bootstrap": bootstrap, "topics": topic, "driver": driver}, {}))
+    source = open_source(source_settings({"bootstrap": bootstrap, "topics": topic, "driver": driver}))
     decoder = Decoder([reference(*SHAPES[shape][:2]).schema])
     windowing = Windowing({"bench": PLAN})
     source.start(None)
@@ -172,7 +172,7 @@ class Forgetful(MemorySink):
 def assessed(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: str, *, workers: int) -> None:
     """The whole service, every window assessed in full, to the last commit."""
     made = reference(*SHAPES[shape][:2])
-    source = open_source(source_settings({"bootstrap": bootstrap, "topics": topic, "driver": driver}, {}))
+    source = open_source(source_settings({"bootstrap": bootstrap, "topics": topic, "driver": driver}))
 
     def count(happening: Happening) -> None:
         if isinstance(happening, BatchTaken):

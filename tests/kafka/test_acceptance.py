@@ -252,13 +252,13 @@ if FULL:
 
 @pytest.mark.parametrize(("given", "complaint"), LOCKED_OUT)
 def test_who_is_locked_out_is_told_why_at_the_start(guarded: Cluster, given: dict[str, object], complaint: str) -> None:
-    login = {"mechanism": "PLAIN", "username": "admin", "password": "right", "connect_timeout": 1}
+    login = {"mechanism": "PLAIN", "username": "admin", "password": "right", "connect_timeout": "1s"}
     options = {"bootstrap": guarded.secure_bootstrap} | login | given
     options = {key: value for key, value in options.items() if value is not None}
     only_source, only_sink = {"results"}, {"topics"}
     source, sink = open_pair(
-        source_settings({"topics": "events", "group": "g"} | {k: options[k] for k in options.keys() - only_source}, {}),
-        sink_settings({"results": "results"} | {k: options[k] for k in options.keys() - only_sink}, {}),
+        source_settings({"topics": "events", "group": "g"} | {k: options[k] for k in options.keys() - only_source}),
+        sink_settings({"results": "results"} | {k: options[k] for k in options.keys() - only_sink}),
     )
     with pytest.raises(ConnectorError, match=complaint):
         sink.recover()
@@ -274,8 +274,8 @@ def test_who_knows_the_password_gets_in(guarded: Cluster, mechanism: str, driver
     options = {"bootstrap": guarded.secure_bootstrap, "driver": driver, "mechanism": mechanism}
     options |= {"username": "admin", "password": "right"}
     source, sink = open_pair(
-        source_settings({"topics": "events", "group": unique("g"), **options}, {}),
-        sink_settings({"results": "results", **options}, {}),
+        source_settings({"topics": "events", "group": unique("g"), **options}),
+        sink_settings({"results": "results", **options}),
     )
     sink.recover()
     source.start(None)

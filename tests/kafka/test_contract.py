@@ -85,7 +85,7 @@ def source(where: Where) -> Iterator[SourceCase]:
     opened: list[KafkaSource] = []
 
     def open_it() -> UntilNow:
-        opened.append(open_source(source_settings(where.options(topics=topic), {})))
+        opened.append(open_source(source_settings(where.options(topics=topic))))
         return UntilNow(opened[-1])
 
     yield SourceCase(open_it, {f"{topic}-{number}": records for number, records in enumerate(RECORDS.values())})
@@ -105,7 +105,7 @@ def sink_case(where: Where) -> SinkCase:
     topics = {channel: unique(channel) for channel in CHANNELS}
     where.broker.create(*topics.values())
     delivery = "exactly-once" if where.broker.transactions else "at-least-once"
-    settings = sink_settings(where.options(group=unique("g"), delivery=delivery, **topics), {})
+    settings = sink_settings(where.options(group=unique("g"), delivery=delivery, **topics))
 
     def published() -> Mapping[str, list[bytes]]:
         seen = {channel: read(where.broker.bootstrap, topic) for channel, topic in topics.items()}

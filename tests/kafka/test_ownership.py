@@ -17,8 +17,10 @@ from connectors.kafka.topic_source import KafkaSource
 from connectors.kafka.watchdog import Guard
 from connectors.protocols import NEVER, Checkpoint, Progress
 from monitor.errors import ConnectorError
+from monitor.tables import Duration
 from tests.connectors.harness import nothing
 
+SECOND = 1_000_000
 P0, P1 = Place("t", 0), Place("t", 1)
 BOTH = frozenset({P0, P1})
 
@@ -301,7 +303,7 @@ def test_without_a_group_the_sink_s_checkpoint_says_where_to_begin() -> None:
 
 def test_a_stream_that_comes_to_two_members_is_said_loudly_and_once(caplog: pytest.LogCaptureFixture) -> None:
     reader, now = TableReader(), [0.0]
-    settings = SourceSettings(Connection(("-",)), ("t",), group="g", stall_timeout=10_000)
+    settings = SourceSettings(Connection(("-",)), ("t",), group="g", stall_timeout=Duration(10_000 * SECOND))
     source = KafkaSource(settings, lambda _: reader, Guard(), clock=lambda: now[0])
     source.start(None)
     reader.rebalance("assigned", frozenset({P0}))
@@ -368,20 +370,20 @@ def test_waiting_is_only_denied_where_the_end_is_known() -> None:
 def test_never_becoming_a_member_ends_with_an_error() -> None:
     reader, now = TableReader(), [0.0]
     reader.generation = None
-    settings = SourceSettings(Connection(("-",)), ("t",), group="g", assignment_timeout=60)
+    settings = SourceSettings(Connection(("-",)), ("t",), group="g", assignment_timeout=Duration(60 * SECOND))
     source = KafkaSource(settings, lambda _: reader, Guard(), clock=lambda: now[0])
     source.start(None)
     source.poll(0)
     now[0] = 59
     assert source.report().unassigned == 59
     now[0] = 61
-    with pytest.raises(ConnectorError, match="no member of group g for 60 s"):
+    with pytest.raises(ConnectorError, match="no member of group g for 1m"):
         source.poll(0)
 
 
 def test_a_partition_that_brings_nothing_although_records_wait_ends_with_an_error() -> None:
     reader, now = TableReader(), [0.0]
-    settings = SourceSettings(Connection(("-",)), ("t",), group="g", stall_timeout=60)
+    settings = SourceSettings(Connection(("-",)), ("t",), group="g", stall_timeout=Duration(60 * SECOND))
     source = KafkaSource(settings, lambda _: reader, Guard(), clock=lambda: now[0])
     source.start(None)
     reader.rebalance("assigned", frozenset({P0}))
@@ -392,5 +394,5 @@ def test_a_partition_that_brings_nothing_although_records_wait_ends_with_an_erro
         stalled = source.report().stalled
     assert stalled == 30
     now[0] = 70.0
-    with pytest.raises(ConnectorError, match="no record from t-0 for 60 s although records wait there"):
+    with pytest.raises(ConnectorError, match="no record from t-0 for 1m although records wait there"):
         source.poll(0)

@@ -111,7 +111,7 @@ def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[
 
 def mock_broker(cluster: MockCluster) -> Broker:
     version = ".".join(map(str, API_VERSION))
-    return Broker(cluster, {"broker_version": version, "session_timeout": "2"}, transactions=False)
+    return Broker(cluster, {"broker_version": version, "session_timeout": "2s"}, transactions=False)
 
 
 def unique(name: str) -> str:

@@ -163,8 +163,8 @@ class Setup:
 
     def config(self, member: str, **source: str) -> Path:
         """The configuration of one member."""
-        given = {"group": self.name, "session_timeout": "6"} | dict(self.source) | source
-        sink = {"dead_letters": self.dead_letters, "transaction_timeout": "5"} | dict(self.sink)
+        given = {"group": self.name, "session_timeout": "6s"} | dict(self.source) | source
+        sink = {"dead_letters": self.dead_letters, "transaction_timeout": "5s"} | dict(self.sink)
         streams = "\n".join(
             f'[streams.{stream}]\nreference = "{stream}.ref"\n'
             f'window = {{ size = "{self.world.window}", lateness = "{LATENESS}" }}'
