@@ -43,6 +43,8 @@ TESTS = {
     "unknown-mass": "Test for events where no class was",
     "soft-deficit": "Test for mass that soft matching misses",
     "disagreement": "Disagreement of the unbiased estimators",
+    "relation": "Test of a regression stream's relation between inputs and labels",
+    "prediction": "The predictions of a regression stream",
 }
 """The tests of a whole window, by their names in an assessment; their metrics begin with them."""
 
@@ -88,6 +90,11 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("feature_effect", "gauge", "How far a feature moved beyond what the mix explains.", (*WINDOW, "feature")),
     Spec("feature_p_value", "gauge", "P-value of its shift, corrected across features.", (*WINDOW, "feature")),
     *_tests(),
+    # The same of a regression stream.
+    Spec("evidence_labels", "gauge", "Labels that the relation was judged by.", WINDOW),
+    Spec("evidence_labels_wanted", "gauge", "Labels that it takes to judge the relation.", WINDOW),
+    Spec("prediction_error", "gauge", "Root mean square of label minus prediction.", WINDOW),
+    Spec("prediction_error_corrected", "gauge", "The same after the correction, where something changed.", WINDOW),
     # Since when and until when.
     Spec("last_window_end_timestamp_seconds", "gauge", "Event time at which the last window ended.", ("stream",)),
     Spec("last_window_assessed_timestamp_seconds", "gauge", "When the last window was assessed.", ("stream",)),
@@ -132,6 +139,7 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("reference", "info", "The reference of a stream.", ("stream", "version", "estimator")),
     Spec("reference_events", "gauge", "Labelled events that the reference was made from.", ("stream",)),
     Spec("source_prior_ratio", "gauge", "Share of a class in the reference.", ("stream", "class")),
+    Spec("reference_prediction_error", "gauge", "Root mean square of label minus prediction there.", ("stream",)),
 )
 
 BY_NAME = {spec.name: spec for spec in CATALOGUE}

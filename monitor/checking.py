@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 
 from monitor.config import StreamSettings, load
-from monitor.reference import Reference
+from monitor.references import AnyReference
+from monitor.regression.stream import RegressionReference
 from monitor.running import opened
 from monitor.tables import duration_text
 from monitor.tolerances import REFERENCE_WINDOWS
@@ -23,16 +24,23 @@ def check(path: Path) -> int:
     letters = config.sink.get("dead_letters")
     console.print(f"  write rejects to   {letters or 'nowhere (set dead_letters in [sink])'}", highlight=False)
     table = Table(title="streams", title_justify="left")
-    for heading in ("stream", "windows", "reference", "classes (prior)", "features", "advice"):
+    for heading in ("stream", "windows", "reference", "classes (prior) or relation", "features", "advice"):
         table.add_column(heading)
     for name, stream in config.streams.items():
         reference = watched[name].reference
-        priors = ", ".join(f"{c} {p:.3g}" for c, p in zip(reference.classes, reference.source_priors, strict=True))
         features = ", ".join(feature.name for feature in reference.schema.features) or "none"
-        facts = f"{reference.version[:12]}\n{int(reference.class_counts.sum()):,} events"
-        table.add_row(name, _windows(stream), facts, priors, features, _advice(stream, reference))
+        facts = f"{reference.version[:12]}\n{reference.events:,} events"
+        table.add_row(name, _windows(stream), facts, _answers(reference), features, _advice(stream, reference.events))
     console.print(table)
     return 0
+
+
+def _answers(reference: AnyReference) -> str:
+    """What the events of the stream are scored with."""
+    if isinstance(reference, RegressionReference):
+        inputs = ", ".join(reference.input_names)
+        return f"label on {inputs}\nerror {reference.error:.3g}, {reference.wanted} labels wanted"
+    return ", ".join(f"{c} {p:.3g}" for c, p in zip(reference.classes, reference.source_priors, strict=True))
 
 
 def _windows(stream: StreamSettings) -> str:
@@ -44,11 +52,11 @@ def _windows(stream: StreamSettings) -> str:
     slide = f", one every {duration_text(window.slide)}" if window.slide else ""
     lateness = f", closed {duration_text(window.lateness or 0)} later"
     segments = f"\nalso by {', '.join(stream.segments)}" if stream.segments else ""
-    return size + slide + lateness + segments
+    labels = f"\nlabels of the last {duration_text(stream.evidence)}" if stream.evidence else ""
+    return size + slide + lateness + segments + labels
 
 
-def _advice(stream: StreamSettings, reference: Reference) -> str:
-    events = reference.class_counts.sum()
+def _advice(stream: StreamSettings, events: int) -> str:
     if stream.window.count is not None and events < REFERENCE_WINDOWS * stream.window.count:
         return (
             f"windows of {stream.window.count:,} want a reference of {REFERENCE_WINDOWS * stream.window.count:,} "

@@ -105,6 +105,17 @@ class StreamSettings:
     """Whether late events also go to the dead letters, not only into their counter."""
     labels: LabelSettings | None = None
     """Whether, and for how long, windows wait for labels to compare their estimates with."""
+    evidence: Duration | None = None
+    """Of a regression stream: how far back labels count where one window has too few of them, and how much later than
+    its event a label may come and still join it by its id. A restart reads as far back. By default only labels that
+    events of the window carry themselves count."""
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if self.evidence is not None and (self.window.size is None or self.evidence % self.window.size):
+            yield "want `evidence` as a whole multiple of the window's `size` (not of a `count`)"
+        if self.evidence == 0:
+            yield "want `evidence` above zero"
 
 
 @dataclass(frozen=True, slots=True)

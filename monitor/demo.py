@@ -65,7 +65,7 @@ def demo(folder: Path, *, seed: int, fast: bool) -> int:
     said: list[Assessment] = []
 
     def listen(happening: Happening) -> None:
-        if isinstance(happening, WindowAssessed):
+        if isinstance(happening, WindowAssessed) and isinstance(happening.assessment, Assessment):
             said.append(happening.assessment)
             if not fast and sys.stderr.isatty():
                 time.sleep(SECONDS_TO_LOOK)

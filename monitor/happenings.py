@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from connectors.protocols import Checkpoint
-from monitor.assessment import Assessment
 from monitor.labels.outcomes import OutcomeResult
+from monitor.publishing import AnyAssessment
 from monitor.windows import Window
 
 
@@ -34,7 +34,7 @@ class BatchTaken:
 class WindowAssessed:
     """One window was closed and assessed; its result is written but not yet committed."""
 
-    assessment: Assessment
+    assessment: AnyAssessment
     window: Window
     seconds: float
 

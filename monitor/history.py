@@ -9,15 +9,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
 from connectors.protocols import Report, Reporting, ReportingSink, SinkReport
-from monitor.assessment import Assessment
 from monitor.countwindows import CountPlan
 from monitor.happenings import BatchTaken, Committed, Happening, Reassigned, Turned, WindowAssessed
-from monitor.publishing import Watched
+from monitor.publishing import AnyAssessment, Watched
 from monitor.readings import Reading, reading_of
+from monitor.regression.stream.reference import RegressionReference
 from monitor.service import Clock
 from monitor.timewindows import TimePlan
 from monitor.tolerances import REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS, STALE_AFTER, STALE_WINDOWS
@@ -70,6 +71,17 @@ class Caps:
 
 
 @dataclass(frozen=True, slots=True)
+class RelationFacts:
+    """What is known of a regression stream before its first window."""
+
+    inputs: tuple[str, ...]
+    wanted: int
+    """Labels that the relation test wants."""
+    error: float
+    """Of the predictions, on the hold-out events."""
+
+
+@dataclass(frozen=True, slots=True)
 class StreamFacts:
     """What is known of a stream before its first window."""
 
@@ -85,22 +97,36 @@ class StreamFacts:
     window_seconds: float | None
     """None for count windows, whose length is that of the last one."""
     window_count: int | None = None
+    relation: RelationFacts | None = None
+    """Only of a regression stream, which has no classes."""
 
 
 def facts(name: str, watched: Watched) -> StreamFacts:
     """What a stream's reference and plan say about it."""
     reference, plan = watched.reference, watched.plan
+    common: dict[str, Any] = {
+        "stream": name,
+        "features": tuple(feature.name for feature in reference.schema.features),
+        "reference": reference.version,
+        "reference_events": reference.events,
+        "window_seconds": plan.size / 1e6 if isinstance(plan, TimePlan) else None,
+        "window_count": plan.count if isinstance(plan, CountPlan) else None,
+    }
+    if isinstance(reference, RegressionReference):
+        return StreamFacts(
+            classes=(),
+            source_priors=(),
+            positive=None,
+            estimator="",
+            relation=RelationFacts(reference.input_names, reference.wanted, reference.error),
+            **common,
+        )
     return StreamFacts(
-        stream=name,
         classes=reference.classes,
         source_priors=tuple(reference.source_priors.tolist()),
-        features=tuple(feature.name for feature in reference.schema.features),
         positive=reference.schema.positive,
-        reference=reference.version,
-        reference_events=int(reference.class_counts.sum()),
         estimator=reference.estimator,
-        window_seconds=plan.size / 1e6 if isinstance(plan, TimePlan) else None,
-        window_count=plan.count if isinstance(plan, CountPlan) else None,
+        **common,
     )
 
 
@@ -109,7 +135,7 @@ class Track:
     """The latest windows of one stream, or of one of its segments; the newest is last."""
 
     readings: tuple[Reading, ...]
-    assessment: Assessment
+    assessment: AnyAssessment
     """The newest window's, with its whole result."""
     recalibration: bytes
     """The newest window's, as JSON."""
@@ -303,7 +329,9 @@ class History:
         if segment:
             return before
         outcome, window = (stream, reading.verdict), reading.key.id
-        iterations = before.iterations[stream].plus(reading.reported.iterations, window)
+        iterations = before.iterations[stream]
+        if reading.relation is None:
+            iterations = iterations.plus(reading.reported.iterations, window)
         return replace(
             before,
             windows={**before.windows, outcome: before.windows.get(outcome, 0) + 1},

@@ -16,8 +16,8 @@ from prometheus_client.samples import Exemplar
 from connectors.protocols import NEVER
 from monitor.catalogue import BY_NAME, CATALOGUE, Spec, metric_of_test
 from monitor.history import Flow, Histogram, History, Snapshot, StreamFacts, Track
-from monitor.readings import Reading
-from monitor.verdict import Verdict
+from monitor.readings import Reading, RelationReading
+from monitor.verdict import verdicts
 from monitor.version import __version__
 from monitor.wire import Reason
 
@@ -120,7 +120,7 @@ def _exemplar(window: str, value: float) -> Exemplar | None:
 def _stream(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
     """What is there from the start, with every label set, so that the first increase is seen as one."""
     stream = facts.stream
-    for verdict in Verdict:
+    for verdict in verdicts(regression=facts.relation is not None):
         outcome = (stream, str(verdict))
         filled.add("windows", outcome, snapshot.windows.get(outcome, 0), snapshot.last_window.get(outcome, ""))
     flow = snapshot.flow
@@ -132,7 +132,10 @@ def _stream(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
             filled.add("rejected", (stream, reason), flow.rejected.get((stream, str(reason)), 0))
     filled.add("series_dropped", (stream,), snapshot.dropped.get(stream, 0))
     filled.histogram("assessment_duration_seconds", (stream,), snapshot.assessing[stream])
-    filled.histogram("estimate_iterations", (stream,), snapshot.iterations[stream])
+    if facts.relation is None:
+        filled.histogram("estimate_iterations", (stream,), snapshot.iterations[stream])
+    else:
+        filled.add("reference_prediction_error", (stream,), _short(facts.relation.error))
     filled.add("watching_since_timestamp_seconds", (stream,), snapshot.started)
     filled.add("reference", (stream, facts.reference, facts.estimator), 1)
     filled.add("reference_events", (stream,), facts.reference_events)
@@ -154,7 +157,7 @@ def _last_window(filled: _Filled, facts: StreamFacts, track: Track) -> None:
 
 def _window(filled: _Filled, reading: Reading, snapshot: Snapshot) -> None:
     of = (reading.key.stream, reading.key.segment)
-    for verdict in Verdict:
+    for verdict in verdicts(regression=reading.relation is not None):
         filled.add("verdict", (*of, str(verdict)), float(reading.verdict == verdict))
     filled.add("window_events", of, reading.events)
     filled.add("window_labelled_events", of, reading.labelled)
@@ -167,10 +170,24 @@ def _window(filled: _Filled, reading: Reading, snapshot: Snapshot) -> None:
         filled.add("multiplier_ratio", (*of, name), _short(reading.multipliers[number]))
         if reading.realised is not None:
             filled.add("realised_ratio", (*of, name), _short(reading.realised[number]))
-    filled.add("estimate_converged", of, float(reading.reported.converged))
-    filled.add("estimate_gap", of, _short(reading.reported.gap))
+    if reading.relation is None:
+        filled.add("estimate_converged", of, float(reading.reported.converged))
+        filled.add("estimate_gap", of, _short(reading.reported.gap))
+    else:
+        _relation(filled, of, reading.relation)
     _tests(filled, of, reading)
     _features(filled, of, reading, snapshot)
+
+
+def _relation(filled: _Filled, of: tuple[str, str], relation: RelationReading) -> None:
+    filled.add("evidence_labels", of, relation.labels)
+    filled.add("evidence_labels_wanted", of, relation.wanted)
+    for name, error in (
+        ("prediction_error", relation.error),
+        ("prediction_error_corrected", relation.corrected_error),
+    ):
+        if error is not None:
+            filled.add(name, of, _short(error))
 
 
 def _tests(filled: _Filled, of: tuple[str, str], reading: Reading) -> None:

@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from connectors.protocols import Message
 from monitor.assessment import Assessment, assess
 from monitor.labels.store import Awaited
-from monitor.reference import Reference
+from monitor.references import AnyReference
+from monitor.regression.stream import RegressionAssessment, RegressionReference, assess_regression
 from monitor.result import encode
 from monitor.windowing import Plan
 from monitor.windows import Window, by_segment
+
+AnyAssessment = Assessment | RegressionAssessment
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
     """One stream: what it is compared with and how it is cut into windows."""
 
-    reference: Reference
+    reference: AnyReference
     plan: Plan
     most_segments: int = 20
     dead_letter_late: bool = False
@@ -31,7 +34,7 @@ class Watched:
 class Published:
     """The assessment of one window, or of one segment of it, and all that is published of it, in this order."""
 
-    assessment: Assessment
+    assessment: AnyAssessment
     messages: tuple[Message, ...]
 
 
@@ -43,7 +46,7 @@ def parts(window: Window, watched: Watched) -> tuple[Window, ...]:
 def published(window: Window, watched: Watched) -> Iterator[Published]:
     """One for each of its `parts`."""
     for part in parts(window, watched):
-        assessment = assess(part, watched.reference)
+        assessment = assessed(part, watched.reference)
         yield Published(
             assessment=assessment,
             messages=(
@@ -51,6 +54,13 @@ def published(window: Window, watched: Watched) -> Iterator[Published]:
                 Message("recalibrations", _feed_key(part), encode(assessment.recalibration)),
             ),
         )
+
+
+def assessed(window: Window, reference: AnyReference) -> AnyAssessment:
+    """By the kind of the reference."""
+    if isinstance(reference, RegressionReference):
+        return assess_regression(window, reference)
+    return assess(window, reference)
 
 
 def _feed_key(window: Window) -> bytes:

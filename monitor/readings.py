@@ -5,6 +5,7 @@ A reading is small and frozen. It is made on the loop, once per window; everythi
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,10 @@ from monitor.arrays import UNLABELLED
 from monitor.assessment import FeatureShift, Test
 from monitor.happenings import WindowAssessed
 from monitor.priors.estimate import PriorEstimate
+from monitor.publishing import AnyAssessment
 from monitor.reasons import describe
+from monitor.regression.stream.assessment import RegressionAssessment
+from monitor.regression.stream.reference import PREDICTION
 from monitor.windows import Window, WindowKey
 
 Floats = NDArray[np.float32]
@@ -40,6 +44,25 @@ class MovedFeature:
     effect: float
     p_value: float
     explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelationReading:
+    """What the labels of a regression stream say."""
+
+    tested: bool
+    labels: int
+    wanted: int
+    error: float | None
+    """Root mean square of label minus prediction; None without labels."""
+    reference_error: float
+    corrected_error: float | None
+    description: str
+    """What changed, in words; empty where nothing did."""
+
+
+NO_ESTIMATE = EstimateReading("", (), 0, True, 0.0, "")
+"""Of a stream without classes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +100,8 @@ class Reading:
     labelled: int
     seconds: float
     """How long the assessment took."""
+    relation: RelationReading | None = None
+    """Only of a regression stream, which has no classes."""
 
     @property
     def priors(self) -> tuple[float, ...]:
@@ -92,39 +117,75 @@ class Reading:
 
 def reading_of(assessed: WindowAssessed) -> Reading:
     """What is remembered of an assessed window."""
-    assessment, window = assessed.assessment, assessed.window
-    told, shifts = assessment.prevalence, assessment.features
+    assessment = assessed.assessment
+    if isinstance(assessment, RegressionAssessment):
+        return _of_regression(assessment, assessed)
+    window, told = assessed.window, assessment.prevalence
     realised, labelled = _realised(window, len(assessment.classes))
     return Reading(
-        key=assessment.key,
-        events=assessment.events,
-        late=assessment.counts.late,
-        rejected=assessment.counts.rejected,
-        sampled_out=assessment.counts.sampled_out,
-        verdict=str(assessment.verdict),
-        reasons=assessment.reasons,
         classes=assessment.classes,
         source_priors=_tuple(assessment.source_priors),
         reported=_estimate(told.method, told),
         lower=_tuple(told.lower),
         upper=_tuple(told.upper),
         estimates=tuple(_estimate(name, one) for name, one in assessment.estimates.items()),
-        tests=assessment.tests,
-        features=tuple(shifts),
-        effects=np.array([_effect(one) for one in shifts.values()], dtype=np.float32),
-        p_values=np.array([_p_value(one) for one in shifts.values()], dtype=np.float32),
-        moved=tuple(
+        realised=realised,
+        labelled=labelled,
+        **_common(assessment, assessed, assessment.features),
+    )
+
+
+def _of_regression(assessment: RegressionAssessment, assessed: WindowAssessed) -> Reading:
+    """The predictions are remembered beside the features."""
+    found, shifts = assessment.relation, assessment.features
+    if assessment.prediction is not None:
+        shifts = {**shifts, PREDICTION.name: assessment.prediction}
+    return Reading(
+        classes=(),
+        source_priors=(),
+        reported=NO_ESTIMATE,
+        lower=(),
+        upper=(),
+        estimates=(),
+        realised=None,
+        labelled=int(np.count_nonzero(assessed.window.labelled)),
+        relation=RelationReading(
+            tested=found.tested,
+            labels=found.labels,
+            wanted=found.wanted,
+            error=found.error,
+            reference_error=found.reference_error,
+            corrected_error=found.corrected_error,
+            description=found.test.description if found.changed else "",
+        ),
+        **_common(assessment, assessed, shifts),
+    )
+
+
+def _common(assessment: AnyAssessment, assessed: WindowAssessed, shifts: Mapping[str, FeatureShift]) -> dict[str, Any]:
+    """What the windows of all streams have."""
+    return {
+        "key": assessment.key,
+        "events": assessment.events,
+        "late": assessment.counts.late,
+        "rejected": assessment.counts.rejected,
+        "sampled_out": assessment.counts.sampled_out,
+        "verdict": str(assessment.verdict),
+        "reasons": assessment.reasons,
+        "tests": assessment.tests,
+        "features": tuple(shifts),
+        "effects": np.array([_effect(one) for one in shifts.values()], dtype=np.float32),
+        "p_values": np.array([_p_value(one) for one in shifts.values()], dtype=np.float32),
+        "moved": tuple(
             MovedFeature(name, one.kind, _effect(one), _p_value(one), describe(one.move, one.explanation))
             for name, one in shifts.items()
             if one.moved
         ),
-        apply=assessment.recalibration.apply,
-        why=assessment.recalibration.reason,
-        multipliers=assessment.recalibration.multipliers,
-        realised=realised,
-        labelled=labelled,
-        seconds=assessed.seconds,
-    )
+        "apply": assessment.recalibration.apply,
+        "why": assessment.recalibration.reason,
+        "multipliers": assessment.recalibration.multipliers,
+        "seconds": assessed.seconds,
+    }
 
 
 def _estimate(name: str, one: PriorEstimate) -> EstimateReading:

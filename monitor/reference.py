@@ -55,6 +55,11 @@ class Reference:
         return self.schema.classes
 
     @property
+    def events(self) -> int:
+        """All labelled events that it was made from."""
+        return int(self.class_counts.sum())
+
+    @property
     def source_priors(self) -> Vector:
         """The class prevalence of the hold-out events, which is also the mean calibrated posterior."""
         return frozen_vector(self.class_counts / self.class_counts.sum(), "source priors")

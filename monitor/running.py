@@ -18,11 +18,15 @@ from monitor.assessing import Workers
 from monitor.config import Config, StreamSettings, load
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder
+from monitor.evidence import EvidencePlan
 from monitor.happenings import BatchTaken, Happening, Observer
 from monitor.logs import log, logging_to_stderr
 from monitor.publishing import Watched
-from monitor.reference import Reference
+from monitor.references import AnyReference, load_reference
+from monitor.regression.stream import RegressionReference
 from monitor.service import Pace, Service
+from monitor.timewindows import TimePlan
+from monitor.windowing import Plan
 
 ENDING = ("jsonl:", "synthetic:")
 
@@ -80,12 +84,16 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
     ends = _attempt(problems, lambda: open_both(_url_and_options(config.source), _url_and_options(config.sink), base))
     watched = {}
     for name, stream in config.streams.items():
-        reference = _attempt(problems, partial(Reference.load, stream.reference))
+        reference = _attempt(problems, partial(load_reference, stream.reference))
         if reference is not None:
+            if stream.evidence is not None and not isinstance(reference, RegressionReference):
+                problems.append(
+                    f"streams.{name}: `evidence` is for regression streams; the reference is a classifier's"
+                )
             schema = replace(reference.schema, stream=name)
             watched[name] = Watched(
                 reference=replace(reference, schema=schema),
-                plan=stream.window.plan,
+                plan=_plan(stream, reference),
                 most_segments=stream.max_segments,
                 dead_letter_late=stream.dead_letter_late,
                 awaited=None if stream.labels is None else stream.labels.awaited,
@@ -95,6 +103,14 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
     return *ends, watched
 
 
+def _plan(stream: StreamSettings, reference: AnyReference) -> Plan:
+    """The rules of the stream's windows; those of a regressor also gather labels."""
+    plan = stream.window.plan
+    if isinstance(plan, TimePlan) and isinstance(reference, RegressionReference):
+        return replace(plan, evidence=EvidencePlan(stream.evidence or plan.size, reference.enough))
+    return plan
+
+
 def service(
     config: Config, watched: Mapping[str, Watched], source: Source, sink: Sink, observers: Sequence[Observer]
 ) -> Service:
@@ -102,7 +118,7 @@ def service(
     decoder = Decoder(
         [one.reference.schema for one in watched.values()],
         segments={name: stream.segments for name, stream in config.streams.items()},
-        identified=[name for name, one in watched.items() if one.awaited is not None],
+        identified=[name for name, stream in config.streams.items() if stream.labels or stream.evidence],
     )
     pace = Pace(
         commit=config.pace.commit / 1e6, idle=config.pace.idle / 1e6, most_waiting=config.pace.max_waiting_events

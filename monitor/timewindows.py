@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.arrays import Flags, Labels
+from monitor.evidence import Evidence, EvidencePlan
 from monitor.panes import Arrivals, Mark, Part
 from monitor.windows import Window, WindowCounts, WindowKey, merge, ordered, sampled
 
@@ -26,6 +27,8 @@ class TimePlan:
     lateness: int
     most: int
     seed: int = 0
+    evidence: EvidencePlan | None = None
+    """How far back labels count, in streams that are judged by labels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +47,16 @@ class TimeWindows:
         self.stream = stream
         self.plan = plan
         self._panes: dict[int, dict[str, Part]] = {}
+        self._evidence = None
+        if plan.evidence is not None:
+            self._evidence = Evidence(
+                plan.evidence,
+                size=plan.size,
+                slide=plan.slide,
+                lateness=plan.lateness,
+                most=plan.most,
+                seed=plan.seed,
+            )
 
     def late(self, arrivals: Arrivals) -> Flags:
         """Which arrivals are older than their partition's running maximum by more than is allowed."""
@@ -55,6 +68,8 @@ class TimeWindows:
         late = self.late(arrivals)
         panes = self._pane(np.where(late, arrivals.marks_after, arrivals.timestamps))
         published = panes + plan.size + plan.lateness <= closed
+        if self._evidence is not None:
+            self._evidence.add(arrivals, late, closed)
         for pane in _distinct(panes[~published]):
             members = (panes == pane) & ~published
             first = int(np.argmax(members))
@@ -102,6 +117,9 @@ class TimeWindows:
             key=WindowKey(stream=self.stream, start=start, end=start + plan.size),
             counts=whole.counts + counts,
             closed_because=because,
+            evidence=None
+            if self._evidence is None
+            else self._evidence.gathered(start + plan.size, deadline, closed) or whole.take(slice(0, 0)),
         )
         return ordered(sampled(identified, plan.most, plan.seed))
 
@@ -109,16 +127,22 @@ class TimeWindows:
         """Drop the panes whose last window has been published."""
         keep = mark - self.plan.size - self.plan.lateness
         self._panes = {pane: parts for pane, parts in self._panes.items() if pane > keep}
+        if self._evidence is not None:
+            self._evidence.prune(mark)
 
     def forget(self, partition: str) -> None:
         """Drop everything that came from this partition."""
         for parts in self._panes.values():
             parts.pop(partition, None)
         self._panes = {pane: parts for pane, parts in self._panes.items() if parts}
+        if self._evidence is not None:
+            self._evidence.forget(partition)
 
     def marks(self, partition: str) -> Iterator[Mark]:
         """Where a restart would have to read this partition again, for each open pane."""
-        return (parts[partition].mark for parts in self._panes.values() if partition in parts)
+        yield from (parts[partition].mark for parts in self._panes.values() if partition in parts)
+        if self._evidence is not None:
+            yield from self._evidence.marks(partition)
 
     @property
     def rows(self) -> int:

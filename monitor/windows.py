@@ -4,7 +4,7 @@ A window is algebra: `merge` is associative and commutative up to the order of r
 into an order that depends on the rows alone, so any batching and any arrival order gives the same bytes downstream.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 from zlib import crc32
@@ -214,15 +214,26 @@ def by_segment(window: Window, most: int) -> list[Window]:
     groups = [(names[code], codes == code) for code in sorted(ranked[:most], key=lambda code: names[code])]
     if len(ranked) > most:
         groups.append((OTHER_SEGMENTS, np.isin(codes, ranked[most:])))
+    told_apart = {name for name, _ in groups}
     return [
         replace(
             window.take(rows),
             key=replace(window.key, segment=name),
+            evidence=None if window.evidence is None else _of_segment(window.evidence, name, told_apart),
             # What was late or rejected cannot be told apart by segment: those counts stay with the stream's window.
             counts=WindowCounts(),
         )
         for name, rows in groups
     ]
+
+
+def _of_segment(rows: Window, name: str, told_apart: Collection[str]) -> Window:
+    """The rows of one segment, or of all that are not told apart."""
+    if rows.segments is None:
+        return rows.take(slice(0, 0))
+    known = rows.segments.names
+    wanted = [one not in told_apart if name == OTHER_SEGMENTS else one == name for one in known]
+    return rows.take(np.array(wanted, dtype=np.bool_)[rows.segments.codes])
 
 
 def row_digests(window: Window, seed: int = 0) -> NDArray[np.uint64]:
@@ -237,10 +248,12 @@ def _columns(window: Window) -> Iterable[NDArray[np.uint64]]:
     for matrix in (window.posteriors, window.features):
         if matrix is not None:
             yield from (_bits(matrix[:, column]) for column in range(matrix.shape[1]))
-    for vector in (window.predictions, window.targets, window.timestamps):
-        if vector is not None:
-            yield _bits(vector)
-    # A part without any label must digest as it would beside labelled parts.
+    if window.predictions is not None:
+        yield _bits(window.predictions)
+        # A part without any label must digest as it would beside labelled parts.
+        yield _bits(np.full(window.events, np.nan) if window.targets is None else window.targets)
+    if window.timestamps is not None:
+        yield _bits(window.timestamps)
     yield _bits(np.full(window.events, UNLABELLED) if window.labels is None else window.labels)
     if window.segments is not None:
         named = np.array([crc32(name.encode()) for name in window.segments.names], dtype=np.uint64)

@@ -98,7 +98,7 @@ def strip(bins: Bins) -> str:
         at += length
     shifted = sum(one.verdict not in ("stable", "insufficient-data") for one in bins.readings)
     label = f"Verdicts of {len(bins.readings)} windows: {shifted} of them with a shift"
-    return _plot(label, 24, "".join(marks), "strip", "verdict")
+    return plot(label, 24, "".join(marks), "strip", "verdict")
 
 
 def prevalence(bins: Bins, class_number: int) -> str:
@@ -116,7 +116,7 @@ def prevalence(bins: Bins, class_number: int) -> str:
 
     xs = [f"{bins.middle(at):.1f}" for at in range(len(priors))]
     parts = [f'<path class="source" d="M0 {y(source)}H{WIDE}"/>']
-    for run in _runs(claimed):
+    for run in runs(claimed):
         there = [f"{xs[at]} {y(upper[at])}" for at in run]
         back = [f"{xs[at]} {y(lower[at])}" for at in reversed(run)]
         parts.append(f'<path class="band" d="M{"L".join([*there, *back])}Z"/>')
@@ -128,7 +128,7 @@ def prevalence(bins: Bins, class_number: int) -> str:
     parts.append(f'<path class="now" d="M{xs[-1]} {y(priors[-1])}h0"/>')
     label = f"Share of {name} over {len(bins.readings)} windows, now {percent(priors[-1])}, reference {percent(source)}"
     axis = f'<div class="y"><span>{percent(high)}</span><span>{percent(low)}</span></div>'
-    return axis + _plot(label, 100, "".join(parts), "chart", f"class:{class_number}")
+    return axis + plot(label, 100, "".join(parts), "chart", f"class:{class_number}")
 
 
 def heat(bins: Bins, rows: Sequence[int]) -> str:
@@ -145,7 +145,7 @@ def heat(bins: Bins, rows: Sequence[int]) -> str:
     names = "".join(f'<li title="{text(bins.features[row])}">{text(bins.features[row])}</li>' for row in rows)
     label = f"Shift of {len(rows)} features over {len(bins.readings)} windows"
     height = len(rows) * ROW_PIXELS
-    plot = _plot(label, height, paths, "heat", "features", pixels=height)
+    plot = plot(label, height, paths, "heat", "features", pixels=height)
     return f'<ul class="rows">{names}</ul>{plot}'
 
 
@@ -180,7 +180,7 @@ def flow(bins: Bins) -> str:
                 f'width="{width:.2f}" height="{tall:.1f}"/>'
             )
     axis = f'<div class="y"><span>{number(round(top))}</span><span>0</span></div>'
-    return axis + _plot(f"Events of {len(bins.readings)} windows", 100, "".join(parts), "chart small", "events")
+    return axis + plot(f"Events of {len(bins.readings)} windows", 100, "".join(parts), "chart small", "events")
 
 
 def share_bar(share: float, lower: float, upper: float, source: float) -> str:
@@ -203,7 +203,8 @@ def ticks(bins: Bins) -> str:
     return f'<div class="x" aria-hidden="true">{labels}</div>'
 
 
-def _plot(label: str, height: int, inside: str, kind: str, shows: str, *, pixels: int | None = None) -> str:
+def plot(label: str, height: int, inside: str, kind: str, shows: str, *, pixels: int | None = None) -> str:
+    """The frame of a chart."""
     size = f' height="{pixels}"' if pixels is not None else ""
     return (
         f'<svg class="plot {kind}" role="img" tabindex="0" aria-label="{text(label)}" data-shows="{shows}" '
@@ -225,7 +226,7 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     return max(0.0, low - margin), min(1.0, high + margin)
 
 
-def _runs(flags: NDArray[np.bool_]) -> Iterator[list[int]]:
+def runs(flags: NDArray[np.bool_]) -> Iterator[list[int]]:
     """Consecutive positions that are true."""
     for part in np.split(np.arange(flags.size), np.flatnonzero(np.diff(flags)) + 1):
         if part.size and flags[part[0]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from connectors.protocols import NEVER
 from monitor.history import Flow, Snapshot, StreamFacts, Track
-from monitor.page import charts
+from monitor.page import charts, regression
 from monitor.page.charts import Bins
 from monitor.page.words import WAITING, Said, moment, number, percent, said, seconds, span, text
 from monitor.readings import Reading
@@ -84,7 +84,7 @@ def _stream(facts: StreamFacts, tracks: Mapping[str, Track], now: float) -> str:
         f"{_headline(facts, track, now)}"
         f'<figure class="wide"><figcaption>Verdicts <span>of the last {number(len(track.readings))} windows</span>'
         f"</figcaption>{charts.strip(bins)}{charts.ticks(bins)}{_legend(track.readings)}</figure>"
-        f"{_classes(facts, bins)}{_features(bins, latest)}"
+        f"{regression.chart(facts, bins) or _classes(facts, bins)}{_features(bins, latest)}"
         f"{_trust(latest)}{_events(bins, latest)}"
         f"{_segments(tracks, track)}{_recent(track.readings)}"
         f'<script type="application/json" class="values">{values}</script></section>'
@@ -106,8 +106,10 @@ def _headline(facts: StreamFacts, track: Track, now: float) -> str:
         ago = seconds(now - track.assessed_at)
         stale = f'<p class="stale">No window for {ago}: what stands here may no longer be so.</p>'
     reasons = "".join(f"<li>{text(reason[:1].upper() + reason[1:])}</li>" for reason in latest.reasons)
-    correction = ""
-    if latest.apply:
+    correction = regression.correction(latest)
+    if latest.relation is not None:
+        pass
+    elif latest.apply:
         factors = zip(latest.classes, latest.multipliers, strict=True)
         told = ", ".join(f"{text(name)} x {number(factor)}" for name, factor in list(factors)[:MOST_CLASSES])
         correction = f"<b>The scores are to be corrected:</b> {told}."
@@ -119,7 +121,7 @@ def _headline(facts: StreamFacts, track: Track, now: float) -> str:
         f'<ul class="reasons">{reasons}</ul><p class="advice">{text(words.advice)} {correction}</p>'
         f'<p class="muted">{number(latest.events)} events, {span(latest.key.start, latest.key.end)} · '
         f"{_plan(facts)} · {_reference(facts)}</p></div>"
-        f'<div class="shares">{_shares(facts, latest)}</div></div>'
+        f'<div class="shares">{regression.figures(latest) or _shares(facts, latest)}</div></div>'
     )
 
 
@@ -183,7 +185,7 @@ def _features(bins: Bins, latest: Reading) -> str:
     scale = "".join(f'<i class="k-h{level}"></i>' for level in range(1, charts.HEAT_LEVELS + 1))
     most = f" · the {len(rows)} that moved most of {len(bins.features)}" if hidden else ""
     return (
-        "<h3>Inputs, beyond what the class mix explains</h3>"
+        f"<h3>{'Inputs, beyond what the class mix explains' if latest.relation is None else 'Inputs and predictions'}</h3>"
         f'<p class="muted legend">a little {scale} a lot{most}</p>'
         f'<div class="heatmap">{charts.heat(bins, rows)}<span></span>{charts.ticks(bins)}</div>{now}'
     )
