@@ -3,7 +3,7 @@ changed through it.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any
@@ -17,6 +17,7 @@ from starlette.routing import Route
 from monitor.history import History, Snapshot, StreamFacts, Track
 from monitor.readings import Reading
 from monitor.recalibration import Recalibration
+from monitor.regression.stream.message import RegressionResult
 from monitor.result import WindowResult, rfc3339
 from monitor.tolerances import LONGEST_WAIT, WAITING_LOOKS
 from monitor.version import __version__
@@ -149,7 +150,8 @@ def _whole_number(request: Request, name: str, default: int) -> int:
 
 
 def _short(one: Reading) -> dict[str, Any]:
-    return {
+    relation = {} if one.relation is None else {"relation": asdict(one.relation)}
+    return relation | {
         "window": one.key.id,
         "segment": one.key.segment,
         "start": rfc3339(one.key.start),
@@ -173,7 +175,8 @@ def _short(one: Reading) -> dict[str, Any]:
 
 
 def _reference(facts: StreamFacts) -> dict[str, Any]:
-    return {
+    relation = {} if facts.relation is None else {"relation": asdict(facts.relation)}
+    return relation | {
         "version": facts.reference,
         "events": facts.reference_events,
         "estimator": facts.estimator,
@@ -186,7 +189,7 @@ def _reference(facts: StreamFacts) -> dict[str, Any]:
 def description() -> dict[str, Any]:
     """The API in OpenAPI 3.1."""
     _, components = msgspec.json.schema_components(
-        [WindowResult, Recalibration], ref_template="#/components/schemas/{name}"
+        [WindowResult, RegressionResult, Recalibration], ref_template="#/components/schemas/{name}"
     )
     segment = _parameter("segment", "query", "A segment of the stream, such as `country=BE`; empty: the whole stream.")
     stream = _parameter("stream", "path", "The stream's name.")
@@ -197,10 +200,14 @@ def description() -> dict[str, Any]:
         "/api/streams/{stream}": _operation("One stream: its reference, segments, last window.", stream),
         "/api/streams/{stream}/windows": _operation("The last windows, newest first.", stream, segment, limit),
         "/api/streams/{stream}/result": _operation(
-            "The last window's whole result.", stream, segment, schema="WindowResult"
+            "The last window's whole result.", stream, segment, schemas=("WindowResult", "RegressionResult")
         ),
         "/api/streams/{stream}/recalibration": _operation(
-            "The last recalibration; the feed for scoring services.", stream, segment, wait, schema="Recalibration"
+            "The last recalibration; the feed for scoring services.",
+            stream,
+            segment,
+            wait,
+            schemas=("Recalibration", "RegressionRecalibration"),
         ),
         "/metrics": _operation("Metrics for Prometheus.", media="text/plain"),
         "/healthz": _operation("Whether the process is alive."),
@@ -223,9 +230,10 @@ def _parameter(name: str, place: str, words: str, kind: str = "string") -> Mappi
 
 
 def _operation(
-    summary: str, *parameters: Mapping[str, Any], schema: str = "", media: str = "application/json"
+    summary: str, *parameters: Mapping[str, Any], schemas: Sequence[str] = (), media: str = "application/json"
 ) -> dict[str, Any]:
-    shape: dict[str, Any] = {"$ref": f"#/components/schemas/{schema}"} if schema else {}
+    known = [{"$ref": f"#/components/schemas/{schema}"} for schema in schemas]
+    shape: dict[str, Any] = {"anyOf": known} if known else {}
     responses: dict[str, Any] = {"200": {"description": "As asked.", "content": {media: {"schema": shape}}}}
     if parameters:
         responses["404"] = {"description": "There is no such stream or segment, or no window yet."}

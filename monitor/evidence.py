@@ -13,6 +13,7 @@ or restarts, for the same reasons as the windows themselves:
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +44,22 @@ class Told:
     times: Labels
     """When they became known, `NEVER` where nobody says."""
     offsets: Labels
-    marks: Labels
-    """The partition's running maximum with each of them included."""
+    marks_before: Labels
+    """The partition's running maximum before each one's record."""
+    marks_after: Labels
+    """The same with each of them included."""
+
+    def at(self, times: Labels, rows: Flags) -> Self:
+        """Some of them, at these times."""
+        return replace(
+            self,
+            ids=self.ids[rows],
+            targets=self.targets[rows],
+            times=times[rows],
+            offsets=self.offsets[rows],
+            marks_before=self.marks_before[rows],
+            marks_after=self.marks_after[rows],
+        )
 
 
 @dataclass(slots=True)
@@ -91,25 +106,15 @@ class Evidence:
                     part = kept.labelled if which is labelled else kept.waiting
                     part.add(timed.take(rows), most, self._seed)
 
-    def tell(self, told: Told, before: Labels, closed: int) -> None:
-        """Label events; `before` is the running maximum before each one's record."""
-        times = np.where(told.times < told.marks - self._lateness, told.marks, told.times)
+    def tell(self, told: Told, closed: int) -> None:
+        """Labels that came in records of their own."""
+        times = np.where(told.times < told.marks_after - self._lateness, told.marks_after, told.times)
         panes = self._pane(times)
         counts = panes + self.plan.span + self._lateness > closed
         for pane in np.unique(panes[counts]).tolist():
-            rows = counts & (panes == pane)
-            first = int(np.argmax(rows))
-            kept = self._kept(pane, told.partition, Mark(int(told.offsets[first]), int(before[first])))
-            kept.told.append(
-                Told(
-                    told.partition,
-                    told.ids[rows],
-                    told.targets[rows],
-                    times[rows],
-                    told.offsets[rows],
-                    told.marks[rows],
-                )
-            )
+            here = told.at(times, counts & (panes == pane))
+            mark = Mark(int(here.offsets[0]), int(here.marks_before[0]))
+            self._kept(pane, told.partition, mark).told.append(here)
 
     def gathered(self, end: int, deadline: int, closed: Mapping[str, int]) -> Window | None:
         """The evidence of the window that ends here, of the partitions that have not published it."""

@@ -86,10 +86,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
     for name, stream in config.streams.items():
         reference = _attempt(problems, partial(load_reference, stream.reference))
         if reference is not None:
-            if stream.evidence is not None and not isinstance(reference, RegressionReference):
-                problems.append(
-                    f"streams.{name}: `evidence` is for regression streams; the reference is a classifier's"
-                )
+            problems.extend(f"streams.{name}: {problem}" for problem in _misplaced(stream, reference))
             schema = replace(reference.schema, stream=name)
             watched[name] = Watched(
                 reference=replace(reference, schema=schema),
@@ -101,6 +98,15 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
     if ends is None or problems:
         raise ConfigurationError(problems)
     return *ends, watched
+
+
+def _misplaced(stream: StreamSettings, reference: AnyReference) -> Iterator[str]:
+    """Settings of the other kind of stream."""
+    regression = isinstance(reference, RegressionReference)
+    if stream.evidence is not None and not regression:
+        yield "`evidence` is for regression streams; the reference is a classifier's (its labels: `labels`)"
+    if stream.labels is not None and regression:
+        yield "`labels` is for classifiers; the reference is a regressor's (its labels: `evidence`)"
 
 
 def _plan(stream: StreamSettings, reference: AnyReference) -> Plan:

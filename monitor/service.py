@@ -170,7 +170,10 @@ class Service:
             batch.next_offset,
             {stream: StreamRows(scored.rows, batch.offsets[scored.index]) for stream, scored in decoded.scored.items()},
             [RejectedAt(int(batch.offsets[one.index]), one.stream or None) for one in decoded.rejected],
-            {one: LabelTimes(batch.offsets[told.index], told.timestamps) for one, told in decoded.late_labels.items()},
+            {
+                stream: LabelTimes(batch.offsets[told.index], told.timestamps, told.ids, told.targets)
+                for stream, told in decoded.late_labels.items()
+            },
         )
         self._ledger.take(batch, decoded, left_out)
         # Records that were judged before a restart are read again only to rebuild windows.

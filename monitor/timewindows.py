@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.arrays import Flags, Labels
-from monitor.evidence import Evidence, EvidencePlan
+from monitor.evidence import Evidence, EvidencePlan, Told
 from monitor.panes import Arrivals, Mark, Part
 from monitor.windows import Window, WindowCounts, WindowKey, merge, ordered, sampled
 
@@ -79,6 +79,11 @@ class TimeWindows:
             if kept.any():
                 part.add(arrivals.rows if kept.all() else arrivals.rows.take(kept), plan.most, plan.seed)
         return Placed(late=late & ~published, published=published)
+
+    def tell(self, told: Told, closed: int) -> None:
+        """Take labels that came in records of their own, where windows are judged by labels."""
+        if self._evidence is not None:
+            self._evidence.tell(told, closed)
 
     def reject(self, partition: str, offset: int, running_max: int, closed: int) -> None:
         """Count a rejected record where its partition's clock stands."""

@@ -11,10 +11,12 @@ from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from connectors.protocols import NEVER, Checkpoint, Progress
-from monitor.arrays import Labels
+from monitor.arrays import Labels, Vector
 from monitor.countwindows import CountPlan, CountWindows
+from monitor.evidence import Told
 from monitor.panes import Arrivals, Mark
 from monitor.timewindows import TimePlan, TimeWindows
 from monitor.windows import Window
@@ -46,6 +48,10 @@ class LabelTimes:
     offsets: Labels
     times: Labels
     """`NEVER` where neither event nor record says."""
+    ids: NDArray[np.object_] | None = None
+    """None where the stream does not keep them."""
+    targets: Vector | None = None
+    """What a regressor should have said; only in a regression stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,7 @@ class Windowing:
         rejected: Sequence[RejectedAt] = (),
         labels: Mapping[str, LabelTimes] = MappingProxyType({}),
     ) -> LeftOut:
-        """Put one batch of one partition into the open windows. Label events only move its clock."""
+        """Put one batch of one partition into the open windows. Label events move its clock, and are evidence."""
         clock = self._clocks.setdefault(partition, _Clock())
         names, told = sorted(streams), sorted(labels)
         scored = [(streams[name].offsets, _timestamps(streams[name].rows)) for name in names]
@@ -146,6 +152,11 @@ class Windowing:
                 news = arrivals.offsets >= clock.resumed
                 late[name] = arrivals.offsets[placed.late & news]
                 late_after_idle[name] = arrivals.offsets[placed.published & news]
+        for name, here in zip(told, parts[len(names) :], strict=False):
+            one = labels[name]
+            if name in self._timed and one.ids is not None and one.targets is not None:
+                said = Told(partition, one.ids, one.targets, one.times, one.offsets, before[here], running[1:][here])
+                self._timed[name].tell(said, clock.closed)
         clock.running_max = int(running[-1])
         clock.read = next_offset
         marks = {name: running[1:][here] for name, here in zip(told, parts[len(names) :], strict=False)}

@@ -145,8 +145,8 @@ def heat(bins: Bins, rows: Sequence[int]) -> str:
     names = "".join(f'<li title="{text(bins.features[row])}">{text(bins.features[row])}</li>' for row in rows)
     label = f"Shift of {len(rows)} features over {len(bins.readings)} windows"
     height = len(rows) * ROW_PIXELS
-    plot = plot(label, height, paths, "heat", "features", pixels=height)
-    return f'<ul class="rows">{names}</ul>{plot}'
+    cells_plot = plot(label, height, paths, "heat", "features", pixels=height)
+    return f'<ul class="rows">{names}</ul>{cells_plot}'
 
 
 def heat_level(effects: Floats) -> NDArray[np.int64]:

@@ -107,13 +107,11 @@ def _headline(facts: StreamFacts, track: Track, now: float) -> str:
         stale = f'<p class="stale">No window for {ago}: what stands here may no longer be so.</p>'
     reasons = "".join(f"<li>{text(reason[:1].upper() + reason[1:])}</li>" for reason in latest.reasons)
     correction = regression.correction(latest)
-    if latest.relation is not None:
-        pass
-    elif latest.apply:
+    if latest.apply and latest.relation is None:
         factors = zip(latest.classes, latest.multipliers, strict=True)
         told = ", ".join(f"{text(name)} x {number(factor)}" for name, factor in list(factors)[:MOST_CLASSES])
         correction = f"<b>The scores are to be corrected:</b> {told}."
-    elif latest.verdict not in ("stable", "insufficient-data"):
+    elif latest.verdict not in ("stable", "insufficient-data") and latest.relation is None:
         correction = f"<b>The scores are not to be corrected:</b> {text(latest.why)}."
     return (
         f'<div class="head v-{text(latest.verdict)}"><div class="what"><h2>{text(facts.stream)}</h2>'
@@ -183,9 +181,10 @@ def _features(bins: Bins, latest: Reading) -> str:
     )
     now = f'<ul class="moved">{moved}</ul>' if moved else '<p class="muted">None moved in the last window.</p>'
     scale = "".join(f'<i class="k-h{level}"></i>' for level in range(1, charts.HEAT_LEVELS + 1))
+    title = "Inputs, beyond what the class mix explains" if latest.relation is None else "Inputs and predictions"
     most = f" · the {len(rows)} that moved most of {len(bins.features)}" if hidden else ""
     return (
-        f"<h3>{'Inputs, beyond what the class mix explains' if latest.relation is None else 'Inputs and predictions'}</h3>"
+        f"<h3>{title}</h3>"
         f'<p class="muted legend">a little {scale} a lot{most}</p>'
         f'<div class="heatmap">{charts.heat(bins, rows)}<span></span>{charts.ticks(bins)}</div>{now}'
     )
@@ -193,18 +192,6 @@ def _features(bins: Bins, latest: Reading) -> str:
 
 def _trust(latest: Reading) -> str:
     """Can the numbers be believed: how the estimate was reached, what others say, and every test."""
-    told = latest.reported
-    converged = (
-        f"converged in {number(told.iterations)} iteration{'' if told.iterations == 1 else 's'}, gap {told.gap:.1g}"
-        if told.converged
-        else f"<b>not converged</b>: {text(told.stop_reason)}"
-    )
-    at = _leading(latest)
-    others = _table(
-        f"Share of {latest.classes[at]} by each estimator",
-        ("estimator", "share", "converged"),
-        [(one.method, percent(one.priors[at]), "yes" if one.converged else "no") for one in latest.estimates],
-    )
     tests = _table(
         "Tests of the window",
         ("test", "p", "effect", "floor", ""),
@@ -218,6 +205,20 @@ def _trust(latest: Reading) -> str:
             )
             for name, test in latest.tests.items()
         ],
+    )
+    if latest.relation is not None:
+        return f"<h3>Trust</h3>{tests}"
+    told = latest.reported
+    converged = (
+        f"converged in {number(told.iterations)} iteration{'' if told.iterations == 1 else 's'}, gap {told.gap:.1g}"
+        if told.converged
+        else f"<b>not converged</b>: {text(told.stop_reason)}"
+    )
+    at = _leading(latest)
+    others = _table(
+        f"Share of {latest.classes[at]} by each estimator",
+        ("estimator", "share", "converged"),
+        [(one.method, percent(one.priors[at]), "yes" if one.converged else "no") for one in latest.estimates],
     )
     return f'<h3>Trust</h3><p>{text(told.method)}: {converged}.</p><div class="pair">{tests}{others}</div>'
 
@@ -248,20 +249,23 @@ def _segments(tracks: Mapping[str, Track], whole: Track) -> str:
     present = {name: one for name, one in tracks.items() if name and one.latest.key.end >= whole.latest.key.end}
     if not present:
         return ""
-    at = max(
-        range(len(whole.latest.classes)), key=lambda k: abs(whole.latest.priors[k] - whole.latest.source_priors[k])
-    )
+    at = None if whole.latest.relation is not None else _leading(whole.latest)
     rows = [
         (
             name,
             said(one.latest.verdict).words,
             number(one.latest.events),
-            f"{percent(one.latest.priors[at])} ({percent(one.latest.lower[at])} to {percent(one.latest.upper[at])})",
+            regression.segment(one.latest) if at is None else _share(one.latest, at),
         )
         for name, one in sorted(present.items())
     ]
     caption = "Segments in the last window"
-    return _table(caption, ("segment", "verdict", "events", whole.latest.classes[at]), rows)
+    last = "error" if at is None else whole.latest.classes[at]
+    return _table(caption, ("segment", "verdict", "events", last), rows)
+
+
+def _share(one: Reading, at: int) -> str:
+    return f"{percent(one.priors[at])} ({percent(one.lower[at])} to {percent(one.upper[at])})"
 
 
 def _recent(readings: Sequence[Reading]) -> str:
@@ -360,6 +364,7 @@ def _values(bins: Bins, classes: Sequence[int]) -> str:
         "lost": [one.late + one.rejected for one in last],
         "class": shares,
         "names": list(bins.readings[-1].classes),
+        "errors": regression.values(bins),
         "features": [bins.features[row] for row in rows],
         "effects": [[round(float(effect), 3) for effect in bins.effects[row]] for row in rows],
     }

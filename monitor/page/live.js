@@ -24,6 +24,8 @@ function words(plot, values, bin, row) {
     const [share, low, high] = values.class[number][bin];
     const interval = high - low < 1 ? ` (${percent(low)} to ${percent(high)})` : "";
     lines.push(`${values.names[number]}: ${percent(share)}${interval}`);
+  } else if (shows === "error") {
+    lines.push(values.errors[bin] === null ? "no labels" : `error ${values.errors[bin]}`);
   } else if (shows === "events") {
     lines.push(`${values.events[bin].toLocaleString("en")} events, ${values.lost[bin].toLocaleString("en")} late or rejected`);
   } else if (shows === "features" && values.features[row] !== undefined) {

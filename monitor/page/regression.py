@@ -58,9 +58,10 @@ def chart(facts: StreamFacts, bins: Bins) -> str:
     axis = f'<div class="y"><span>{number(top)}</span><span>0</span></div>'
     keys = [("line", "error"), ("source", "reference")] + ([("truth", "corrected")] if dots else [])
     legend = "".join(f'<li><i class="k-{key}"></i>{words}</li>' for key, words in keys)
+    drawn = plot(label, 100, "".join(parts), "chart", "error")
     return (
         f'<h3>Error of the predictions</h3><ul class="legend">{legend}</ul>'
-        f'<figure><div class="framed">{axis}{plot(label, 100, "".join(parts), "chart", "error")}</div>{ticks(bins)}</figure>'
+        f'<figure><div class="framed">{axis}{drawn}</div>{ticks(bins)}</figure>'
     )
 
 

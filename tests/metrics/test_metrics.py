@@ -12,8 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from monitor.catalogue import CATALOGUE
 from monitor.history import Caps
 from monitor.metrics import LATE, families, registry
-from monitor.verdict import Verdict
+from monitor.verdict import Verdict, verdicts
 from monitor.wire import Reason
+from tests.regression import streams
 from tests.server.made_up import MINUTE, Lagging, Story, Transacting
 
 ALLOWED = {"stream", "segment", "class", "feature", "estimator", "verdict", "reason", "topic", "partition"}
@@ -43,7 +44,13 @@ def full_story() -> Story:
 
 def test_everything_exported_is_in_the_catalogue_and_all_of_the_catalogue_can_be() -> None:
     story = full_story()
-    exported = {sample.name for family in families(story.history.snapshot, 0.0) for sample in family.samples}
+    numbers = streams.story(streams.window(), streams.window(factors=streams.DOUBLED))
+    exported = {
+        sample.name
+        for history in (story.history, numbers)
+        for family in families(history.snapshot, 0.0)
+        for sample in family.samples
+    }
     declared = {name for spec in CATALOGUE for name in spec.series}
     optional = {
         name
@@ -82,7 +89,7 @@ def test_before_the_first_window_every_counter_is_there_at_zero() -> None:
     story = Story()
     assert {
         dict(labels)["verdict"]: n for labels, n in samples(story, "shiftwatch_windows_total").items()
-    } == dict.fromkeys(map(str, Verdict), 0)
+    } == dict.fromkeys(map(str, verdicts(regression=False)), 0)
     assert set(samples(story, "shiftwatch_rejected_total").values()) == {0}
     assert {dict(labels)["reason"] for labels in samples(story, "shiftwatch_rejected_total")} == {
         str(reason) for reason in Reason if reason not in LATE
@@ -94,10 +101,10 @@ def test_before_the_first_window_every_counter_is_there_at_zero() -> None:
 
 def test_the_verdict_is_a_set_of_states_of_which_one_holds() -> None:
     story = Story()
-    for verdict in Verdict:
+    for verdict in verdicts(regression=False):
         story.window(verdict)
         states = {dict(labels)["verdict"]: n for labels, n in samples(story, "shiftwatch_verdict").items()}
-        assert states == {str(one): float(one == verdict) for one in Verdict}
+        assert states == {str(one): float(one == verdict) for one in verdicts(regression=False)}
 
 
 def test_a_window_shows_its_prevalence_with_bounds_and_its_correction() -> None:

@@ -1,13 +1,20 @@
 """A regression stream with known truth: a mixture of two lines, the best predictor of it, and its reference."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
+from monitor.countwindows import CountPlan
+from monitor.happenings import WindowAssessed
+from monitor.history import History, facts
+from monitor.publishing import Watched
 from monitor.regression import Mixture
-from monitor.regression.stream import RegressionReference
-from monitor.windows import Window
+from monitor.regression.stream import RegressionReference, assess_regression
+from monitor.service import Clock
+from monitor.windows import Window, WindowKey
 from tests.regression import worlds
+from tests.server.made_up import MINUTE, START
 
 TRUTH = Mixture.of([0.6, 0.4], [[10.0, 4.0, -2.0], [7.0, 4.5, -1.5]], [1.0, 1.5])
 FEATURES = ("area", "age")
@@ -35,3 +42,18 @@ def reference(events=3_000):
     """From labelled hold-out events."""
     said, y, x = columns(events, 0)
     return RegressionReference.fit(said, y, x, feature_names=FEATURES, stream="prices")
+
+
+def story(*windows, segment=""):
+    """A history in which each of these windows, a minute long, has been assessed as it ended."""
+    now = START
+    watched = Watched(reference(), CountPlan(2_000))
+    history = History(
+        {"prices": facts("prices", watched)}, windows=50, clock=Clock(now=lambda: now, elapsed=lambda: now / 1e6)
+    )
+    for one in windows:
+        now += 0 if segment else MINUTE
+        for name in ("", segment) if segment else ("",):
+            timed = replace(one, key=WindowKey("prices", name, now - MINUTE, now))
+            history(WindowAssessed(assess_regression(timed, reference()), timed, 0.01))
+    return history

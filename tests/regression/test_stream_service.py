@@ -139,6 +139,42 @@ def test_a_checkpoint_holds_back_as_far_as_labels_count():
     assert 2 * 60_000 <= newest - held <= 4 * 60_000
 
 
+LATE = [*events(3, 1, labelled=0.3), *events(2, 2, labelled=0.5, factors=streams.DOUBLED, first=3, late_labels=True)]
+
+
+def test_late_labels_join_their_events_in_the_window_in_which_they_come():
+    told = results({"p": records(LATE)})
+    labels = [one["relation"]["labels"] for one in told]
+    own = [sum("label" in one and "prediction" in one for one in LATE[at:]) for at in (0,)]
+    assert sum("prediction" not in one for one in LATE) > 100
+    # Half of a minute's labels come within the minute; the last half minute's come when no event does any more.
+    assert labels[3] == pytest.approx(own[0] - labels[0] + 0.25 * EVENTS_A_MINUTE, abs=25)
+    assert told[-1]["verdict"] == "relation-shift"
+    assert told[-1]["reasons"][0].startswith("all slopes doubled")
+
+
+@settings(max_examples=5, deadline=None)
+@given(batch=st.integers(40, 300), turns=st.lists(st.integers(1, 12), max_size=2), apart=st.booleans())
+def test_late_labels_give_the_same_bytes_whatever_the_batches_restarts_and_their_partition(batch, turns, apart):
+    some = records([*events(2, 1), *events(1, 2, labelled=0.5, first=2, late_labels=True), *events(1, 3, first=3)])
+    plain = [one for one in some if b"prediction" in one]
+    partitions = {"p": plain, "q": [one for one in some if b"prediction" not in one]} if apart else {"p": some}
+    log = MemoryLog()
+    for stop in turns:
+        build(MemorySource(partitions, batch=batch), MemorySink(log)).run(after(stop))
+    build(MemorySource(partitions, batch=batch), MemorySink(log)).run()
+    assert [json.loads(one) for one in log.values("results")] == results(partitions)
+
+
+def test_a_labelled_copy_that_comes_after_its_window_is_evidence_at_its_arrival():
+    some = [*events(4, 1, labelled=0.0)]
+    copies = [{**one, "label": one["prediction"] + 20.0} for one in some[10:60]]
+    told = results({"p": records(some[:450]) + [json.dumps(one).encode() for one in copies] + records(some[450:])})
+    assert [one["relation"]["labels"] for one in told] == [0, 0, 50, 50]
+    assert told[2]["events"]["late"] == 50
+    assert told[2]["verdict"] == "relation-shift"
+
+
 def test_segments_are_judged_by_their_own_labels():
     some = [{**one, "segment": {"country": "BE" if number % 3 else "FR"}} for number, one in enumerate(STORY)]
     reference = streams.reference()
