@@ -40,6 +40,7 @@ BENCHES = (
     Bench("kafka", "events per second from a real topic", missing=apache.unavailable),
     Bench("accuracy", "the error of `auto` and its members", peers=("quapy",)),
     Bench("priors_coverage", "whether the 95 % intervals hold the truth"),
+    Bench("priors_contamination", "estimates of windows in which some events belong to no class"),
     Bench("verdicts", "how often the verdict is right"),
     Bench("regression", "adaptive mixtures of regressions"),
     Bench("trees", "versatile decision trees", data=True),

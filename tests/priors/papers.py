@@ -1,11 +1,19 @@
 """The papers' synthetic problems, for the tests of the estimators and for the reproduction of the papers."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from monitor.arrays import Matrix, Vector
 from monitor.priors import ESTIMATORS
 from monitor.windows import Window
 from tests.priors.doubles import PlainReference
+
+MIXED_CLASSES = 5
+SPREAD = 6.0  # of the centres, for unit noise: classes that are easy to tell apart, as in the paper
+FAR = 40.0
 
 
 def one_dimension(seed: int, penalty: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -24,34 +32,68 @@ def one_dimension(seed: int, penalty: float) -> tuple[np.ndarray, np.ndarray, np
     return model.predict_proba(x[:, None]), y, model.predict_proba(window[:, None]), np.bincount(y) / y.size
 
 
+@dataclass(frozen=True)
+class Contamination:
+    """Contaminated label shift (dussap, section 4.2): five Gaussian classes, and events that belong to none of them."""
+
+    model: LogisticRegression
+    reference: PlainReference
+    centres: Matrix
+    source: Matrix
+    window: Matrix
+    truth: Vector
+    generator: np.random.Generator
+
+    @classmethod
+    def draw(cls, seed: int, dimensions: int, events: int, names: Sequence[str]) -> "Contamination":
+        rng = np.random.default_rng([seed, dimensions])
+        centres = SPREAD * rng.normal(size=(MIXED_CLASSES, dimensions)) / np.sqrt(dimensions / 2)
+        truth = rng.dirichlet(np.ones(MIXED_CLASSES))
+
+        def sample(priors: Vector) -> tuple[Matrix, np.ndarray]:
+            labels = rng.choice(MIXED_CLASSES, events, p=priors)
+            return centres[labels] + rng.normal(size=(events, dimensions)), labels
+
+        x, labels = sample(np.full(MIXED_CLASSES, 1 / MIXED_CLASSES))
+        window, _ = sample(truth)
+        model = LogisticRegression(max_iter=500).fit(x, labels)
+        needed = [name.removesuffix("-soft") for name in names]
+        return cls(
+            model,
+            PlainReference.of(model.predict_proba(x), labels, x, names=needed),
+            centres,
+            x,
+            window,
+            truth,
+            rng,
+        )
+
+    def noise(self, kind: str, events: int) -> Matrix:
+        """Uniform over the range of the data, a class far from all others, or one in their middle."""
+        dimensions = self.centres.shape[1]
+        if kind == "background":
+            return self.generator.uniform(self.source.min(axis=0), self.source.max(axis=0), size=(events, dimensions))
+        middle = self.centres.mean(axis=0)
+        if kind == "far":
+            direction = self.generator.normal(size=dimensions)
+            middle = FAR * direction / np.linalg.norm(direction)
+        return middle + self.generator.normal(size=(events, dimensions))
+
+    def errors(self, kind: str, share: float, names: Sequence[str]) -> dict[str, float]:
+        """Distance of the estimates from the shares of the classes, the noise being the rest."""
+        clean = self.window.shape[0]
+        x = np.vstack([self.window, self.noise(kind, round(clean * share / (1 - share)))])
+        window = Window.of(self.model.predict_proba(x), x)
+        found = {}
+        for name in names:
+            estimate = ESTIMATORS[name](window, self.reference)
+            shares = estimate.priors * (1 - (estimate.deficit or 0.0))
+            found[name] = float(np.linalg.norm(shares - self.truth * (1 - share)))
+        return found
+
+
 def contamination(
     seed: int, dimensions: int, noise: str, *, share: float, names: list[str], events: int = 10_000
 ) -> dict[str, float]:
     """Distance of the estimates from the true shares of five Gaussian classes when `share` of the events is noise."""
-    rng = np.random.default_rng([seed, dimensions])
-    centres = 6.0 * rng.normal(size=(5, dimensions)) / np.sqrt(dimensions / 2)
-    truth = rng.dirichlet(np.ones(5))
-
-    def draw(size: int, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        labels = rng.choice(5, size, p=priors)
-        return centres[labels] + rng.normal(size=(size, dimensions)), labels
-
-    x, labels = draw(events, np.full(5, 0.2))
-    window, _ = draw(events, truth)
-    strange = round(events * share / (1 - share))
-    if noise == "background":
-        outside = rng.uniform(x.min(axis=0), x.max(axis=0), size=(strange, dimensions))
-    elif noise == "far":
-        direction = rng.normal(size=dimensions)
-        outside = 40.0 * direction / np.linalg.norm(direction) + rng.normal(size=(strange, dimensions))
-    else:
-        outside = centres.mean(axis=0) + rng.normal(size=(strange, dimensions))
-    model = LogisticRegression(max_iter=500).fit(x, labels)
-    mixed = np.vstack([window, outside])
-    hold_out = PlainReference.of(model.predict_proba(x), labels, x, names=[n.removesuffix("-soft") for n in names])
-    found = {}
-    for name in names:
-        estimate = ESTIMATORS[name](Window.of(model.predict_proba(mixed), mixed), hold_out)
-        shares = estimate.priors * (1 - (estimate.deficit or 0.0))
-        found[name] = float(np.linalg.norm(shares - truth * (1 - share)))
-    return found
+    return Contamination.draw(seed, dimensions, events, names).errors(noise, share, names)
