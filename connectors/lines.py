@@ -5,16 +5,22 @@ import os
 import select
 import sys
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from connectors.protocols import RawBatch
+from monitor.arrays import Flags
 from monitor.errors import ConnectorError
 
 Offsets = NDArray[np.int64]
+
+_LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
+_OPENING = np.isin(np.arange(256), list(b"{["))
+_CLOSING = np.isin(np.arange(256), list(b"}]"))
 
 
 class Text(Protocol):
@@ -167,6 +173,65 @@ class StandardInput:
         """Standard input is not ours to close."""
 
 
+class TextRecords(Sequence[bytes]):
+    """Lines of one text. None is cut out before it is asked for: decoders may take many of them as one text."""
+
+    def __init__(self, text: bytes, starts: Offsets, ends: Offsets, longest: int) -> None:
+        """Of a line that is too long, one byte more than the `longest` is kept: enough to see that it is."""
+        self._text = text
+        self._starts = starts
+        self._ends = ends
+        self._longest = longest
+
+    def __len__(self) -> int:
+        return self._starts.size
+
+    @overload
+    def __getitem__(self, which: int) -> bytes: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[bytes]: ...
+    def __getitem__(self, which: int | slice) -> bytes | list[bytes]:
+        if isinstance(which, slice):
+            starts, ends = self._starts[which].tolist(), self._ends[which].tolist()
+            return [self._line(start, end) for start, end in zip(starts, ends, strict=True)]
+        return self._line(int(self._starts[which]), int(self._ends[which]))
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self[:])
+
+    def joined(self, first: int, stop: int) -> bytes | None:
+        """These lines as they lie in the text, if each opens and closes like one JSON array or object.
+
+        Then no value can reach from one line into the next: after a closing bracket no value may open.
+        """
+        starts, ends = self._starts[first:stop], self._ends[first:stop]
+        plain = _OPENING[self._bytes[starts]] & _CLOSING[self._bytes[ends - 1]] & (ends - starts <= self._longest)
+        if not plain.all():
+            return None
+        return self._text[starts[0] : ends[-1]]
+
+    @property
+    def blank(self) -> Flags:
+        """Which lines hold nothing, or a carriage return alone."""
+        sizes = self._ends - self._starts
+        blank: Flags = sizes == 0
+        single = np.flatnonzero(sizes == 1)
+        if single.size:
+            blank[single] = self._bytes[self._starts[single]] == _CARRIAGE_RETURN
+        return blank
+
+    def only(self, which: Flags) -> "TextRecords":
+        """Some of the lines."""
+        return TextRecords(self._text, self._starts[which], self._ends[which], self._longest)
+
+    @property
+    def _bytes(self) -> NDArray[np.uint8]:
+        return np.frombuffer(self._text, np.uint8)
+
+    def _line(self, start: int, end: int) -> bytes:
+        return self._text[start : min(end, start + self._longest + 1)]
+
+
 class Lines:
     """One text, cut into records. It holds at most one chunk and one line of the longest length allowed."""
 
@@ -194,18 +259,19 @@ class Lines:
 
     def _cut(self, data: bytes) -> RawBatch | None:
         """The lines that end in this chunk; what follows the last of them is kept."""
-        records = data.split(b"\n")
-        rest = records.pop()
-        if not records:
-            self._keep(rest)
+        end = data.rfind(b"\n") + 1
+        if not end:
+            self._keep(data)
             return None
-        sizes = np.fromiter(map(len, records), np.int64, len(records))
-        sizes[0] += self._length
-        records[0] = self._start + records[0][: self._longest + 1 - len(self._start)] if self._start else records[0]
-        ends = self._offset + np.cumsum(sizes + 1)
-        self._offset, self._start, self._length = int(ends[-1]), b"", 0
-        self._keep(rest)
-        return self._batch(records, ends - sizes - 1, sizes)
+        too_long = self._length - len(self._start)  # bytes of the first line that were skipped
+        text, offset = self._start + data[:end], self._offset
+        self._offset, self._start, self._length = offset + too_long + len(text), b"", 0
+        self._keep(data[end:])
+        line_feeds = np.flatnonzero(np.frombuffer(text, np.uint8) == _LINE_FEED)
+        starts = np.concatenate([[0], line_feeds[:-1] + 1])
+        offsets = offset + starts
+        offsets[1:] += too_long
+        return self._batch(TextRecords(text, starts, line_feeds, self._longest), offsets)
 
     def _keep(self, part: bytes) -> None:
         self._start += part[: self._longest + 1 - len(self._start)]
@@ -216,14 +282,13 @@ class Lines:
         if not self.text.ended:
             return None
         self.finished = True
-        record, sizes = self._start, np.array([self._length])
-        offsets = np.array([self._offset])
+        text, offsets = self._start, np.array([self._offset])
         self._offset, self._start, self._length = self._offset + self._length, b"", 0
-        return self._batch([record], offsets, sizes)
+        return self._batch(TextRecords(text, np.array([0]), np.array([len(text)]), self._longest), offsets)
 
-    def _batch(self, records: list[bytes], offsets: Offsets, sizes: Offsets) -> RawBatch | None:
+    def _batch(self, records: "TextRecords", offsets: Offsets) -> RawBatch | None:
         """Blank lines are no records."""
-        if sizes.min() < 2:
-            kept = [number for number, record in enumerate(records) if record not in (b"", b"\r")]
-            records, offsets = [records[number] for number in kept], offsets[kept]
-        return RawBatch(self._partition, records, offsets, self._offset) if records else None
+        filled = ~records.blank
+        if not filled.all():
+            records, offsets = records.only(filled), offsets[filled]
+        return RawBatch(self._partition, records, offsets, self._offset) if len(records) else None

@@ -29,6 +29,17 @@ class RawBatch:
     """The records' own times (microseconds since the epoch), for events that carry none."""
 
 
+@runtime_checkable
+class Joined(Protocol):
+    """Records of a batch that lie in one text, a line each. Optional: decoded as one text they cost less."""
+
+    def __len__(self) -> int: ...
+
+    def joined(self, first: int, stop: int) -> bytes | None:
+        """These records with line feeds between them; None if it is not plain that each is one JSON value."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """How far one stream's count windows have come in one partition."""

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from connectors.protocols import RawBatch
+from connectors.protocols import Joined, RawBatch
 from monitor.arrays import Labels
 from monitor.errors import InputError
 from monitor.extraction import Extract, Extractor, Part
@@ -95,14 +95,21 @@ class Decoder:
         for kind in self._extractors:
             event = kind if event is None else event | kind
         self._decode_event: Callable[[Any], Any] = msgspec.json.Decoder(event).decode
-        self._decode_record: Callable[[Any], Any] = msgspec.json.Decoder(event | list[event]).decode
+        records = msgspec.json.Decoder(event | list[event])
+        self._decode_record: Callable[[Any], Any] = records.decode
+        self._decode_lines: Callable[[Any], list[Any]] = records.decode_lines
 
     def decode(self, batch: RawBatch, now: int) -> DecodedBatch:
         """All events and rejections of a batch; `now` is in microseconds since the epoch."""
         rejected: list[Rejected] = []
         extracts: dict[Any, list[Extract]] = {}
+        together = batch.records if isinstance(batch.records, Joined) else None
         for first in range(0, len(batch.records), _AT_ONCE):
-            for kind, part in self._parts(batch, first, rejected):
+            items = None if together is None else self._parse_joined(together, first)
+            if items is None:
+                together = None  # where one record is bad the next often is: no more vain attempts
+                items = self._parse(batch.records[first : first + _AT_ONCE], first, rejected)
+            for kind, part in self._parts(batch, first, items, rejected):
                 extracts.setdefault(kind, []).append(self._extractors[kind].extract(part))
         scored: dict[str, Scored] = {}
         late_labels: dict[str, LateLabels] = {}
@@ -117,9 +124,10 @@ class Decoder:
         rejected.sort(key=lambda one: one.index)
         return DecodedBatch(scored, late_labels, tuple(rejected))
 
-    def _parts(self, batch: RawBatch, first: int, rejected: list[Rejected]) -> Iterator[tuple[Any, Part]]:
-        """The events of the next records by their generated type; what has not the shape of one is rejected."""
-        items = self._parse(batch.records[first : first + _AT_ONCE], first, rejected)
+    def _parts(
+        self, batch: RawBatch, first: int, items: list[Any], rejected: list[Rejected]
+    ) -> Iterator[tuple[Any, Part]]:
+        """The events of some records by their generated type; what has not the shape of one is rejected."""
         index = np.arange(first, first + len(items))
         kinds = set(map(type, items))
         if len(kinds) == 1 and kinds.isdisjoint((list, NoneType)):
@@ -132,6 +140,17 @@ class Decoder:
                 rejected.append(_rejected(first + place, fault, batch.records[first + place]))
         for kind, events, places, position in _by_kind(items):
             yield kind, Part(events, index[places], position, batch.timestamps)
+
+    def _parse_joined(self, records: Joined, first: int) -> list[Any] | None:
+        """For each of the next records its event or list of events; None if they have to be looked at one by one."""
+        stop = min(first + _AT_ONCE, len(records))
+        text = records.joined(first, stop)
+        if text is not None and len(text) <= self.limits.record_bytes:
+            with suppress(*UNREADABLE):
+                items = self._decode_lines(text)
+                if len(items) == stop - first:  # else a line held two
+                    return items
+        return None
 
     def _parse(self, some: Sequence[bytes | None], first: int, rejected: list[Rejected]) -> list[Any]:
         """For each record its event, its list of events, or None for one that is rejected here."""

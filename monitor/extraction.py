@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, repeat, starmap
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -21,15 +20,6 @@ from monitor.timestamps import BAD_TIME, NO_TIME, Times, from_epoch_ms, from_rfc
 
 BAD_LABEL = UNLABELLED - 1
 """The label is not one of the classes."""
-
-_timestamp = attrgetter("timestamp")
-_posteriors = attrgetter("posteriors")
-_score = attrgetter("score")
-_prediction = attrgetter("prediction")
-_features = attrgetter("features")
-_label = attrgetter("label")
-_segment = attrgetter("segment")
-_id = attrgetter("id")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,18 +76,18 @@ class Extractor:
             labels=labels,
             targets=targets,
             features=self._features(events) if self.schema.features else None,
-            ids=[None if given is None else str(given) for given in map(_id, events)] if self._identified else None,
+            ids=self._ids(events) if self._identified else None,
             segments=self._segments(events) if self._segment_fields else None,
         )
 
     def _posteriors(self, events: Sequence[Any]) -> Matrix:
-        given, classes = list(map(_posteriors, events)), len(self.schema.classes)
+        given, classes = [event.posteriors for event in events], len(self.schema.classes)
         matrix = _matrix(given, classes)
         if matrix is not None:
             return matrix
         scores: Iterable[float | None] = repeat(None)
         if self.schema.positive is not None:
-            scores = map(_score, events)
+            scores = [event.score for event in events]
         absent = (None,) * classes
         filled = [
             row if row is not None else absent if score is None else self._binary(score)
@@ -106,13 +96,13 @@ class Extractor:
         return _flat(_tuples(filled), classes)
 
     def _predictions(self, events: Sequence[Any]) -> Matrix:
-        return np.array(list(map(_prediction, events)), dtype=np.float64).reshape(-1, 1)  # None becomes NaN
+        return np.array([event.prediction for event in events], dtype=np.float64).reshape(-1, 1)  # None becomes NaN
 
     def _binary(self, score: float) -> tuple[float, float]:
         return (score, 1.0 - score) if self._positive_first else (1.0 - score, score)
 
     def _truth(self, events: Sequence[Any]) -> tuple[Labels | None, Vector | None]:
-        values = list(map(_label, events))
+        values = [event.label for event in events]
         if values.count(None) == len(values):
             return None, None
         if not self.schema.classes:
@@ -120,7 +110,7 @@ class Extractor:
         return np.fromiter(map(self._numbers.get, values, repeat(BAD_LABEL)), np.int64, len(values)), None
 
     def _features(self, events: Sequence[Any]) -> Matrix:
-        features, given = self.schema.features, list(map(_features, events))
+        features, given = self.schema.features, [event.features for event in events]
         if not self._coded:
             matrix = _matrix(given, len(features))
             if matrix is not None:
@@ -134,8 +124,12 @@ class Extractor:
 
     def _segments(self, events: Sequence[Any]) -> list[str]:
         absent = (None,) * len(self._segment_fields)
-        given = map(_segment, events)
+        given = (event.segment for event in events)
         return [segment_name(self._segment_fields, absent if one is None else astuple(one)) for one in given]
+
+    @staticmethod
+    def _ids(events: Sequence[Any]) -> list[str | None]:
+        return [None if event.id is None else str(event.id) for event in events]
 
 
 def label_numbers(classes: Sequence[str]) -> dict[str | int | None, int]:
@@ -171,7 +165,7 @@ def _segment_text(value: str | bool | int | float | None) -> str:
 
 def _times(part: Part) -> str | Times:
     """The events' own times, else their records'."""
-    stamps = list(map(_timestamp, part.events))
+    stamps = [event.timestamp for event in part.events]
     with suppress(TypeError):  # not all of them are text
         lines = "\n".join(stamps)
         if lines.count("\n") == len(stamps) - 1:  # none of them has a line feed inside

@@ -98,7 +98,7 @@ def read(path: Path) -> Iterator[RawBatch]:
         yield from source.poll(0)
 
 
-def each(batches: Iterable[RawBatch], step: Callable[[RawBatch], object]) -> None:
+def each(batches: Iterable[Any], step: Callable[[Any], object]) -> None:
     """Do something with every batch, and keep nothing."""
     for batch in batches:
         step(batch)
@@ -121,9 +121,10 @@ def windows(path: Path, decoder: Decoder, plan: TimePlan) -> Windowing:
 def measure(case: Case, events: int, rounds: int, folder: Path) -> tuple[dict[str, Spent], float]:
     """Processor time by step; and bytes a buffered event over those of its columns."""
     path = case.write(events, folder)
-    decoder, bare, records = Decoder([case.schema]), case.bare(), list(read(path))
+    decoder, bare = Decoder([case.schema]), case.bare()
+    ready = [list(batch.records) for batch in read(path)]
     steps: dict[str, Callable[[], object]] = {
-        "bare": lambda: each(records, lambda batch: [bare(record) for record in batch.records]),
+        "bare": lambda: each(ready, lambda records: [bare(record) for record in records]),
         "bare from bytes": lambda: each(read(path), lambda batch: [bare(record) for record in batch.records]),
         "columns": lambda: each(read(path), lambda batch: decoder.decode(batch, LATER)),
         "windows": lambda: windows(path, decoder, PLAN),
