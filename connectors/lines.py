@@ -6,6 +6,7 @@ import select
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Protocol, overload
 
@@ -204,11 +205,15 @@ class TextRecords(Sequence[bytes]):
 
         Then no value can reach from one line into the next: after a closing bracket no value may open.
         """
-        starts, ends = self._starts[first:stop], self._ends[first:stop]
-        plain = _OPENING[self._bytes[starts]] & _CLOSING[self._bytes[ends - 1]] & (ends - starts <= self._longest)
-        if not plain.all():
+        if not self._plain[first:stop].all():
             return None
-        return self._text[starts[0] : ends[-1]]
+        return self._text[self._starts[first] : self._ends[stop - 1]]
+
+    @cached_property
+    def _plain(self) -> Flags:
+        opening, closing = self._bytes[self._starts], self._bytes[self._ends - 1]
+        plain: Flags = _OPENING[opening] & _CLOSING[closing] & (self._ends - self._starts <= self._longest)
+        return plain
 
     @property
     def blank(self) -> Flags:
