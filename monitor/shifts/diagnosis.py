@@ -3,7 +3,8 @@
 The order of questions is the order of this file. (1) Match everything with one class mix: if what is left over is no
 more than sampling error and no feature moved beyond it, label shift explains the window. (2) Otherwise look for the
 few features without which it does. (3) Map the moved features back by the line or percentiles that explain them,
-and ask the whole window again. (4) Independently, count events that lie where no class ever was.
+and ask the whole window again. (4) Independently, count events that lie where no class ever was, and ask whether the
+window fits without them.
 """
 
 from collections.abc import Mapping
@@ -12,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.arrays import Matrix, Vector
-from monitor.shifts import covariates, fit, looked, moves, search
-from monitor.shifts.covariates import Explanation
+from monitor.shifts import covariates, fit, looked, moves, prepared, search
+from monitor.shifts.covariates import Direction, Explanation
 from monitor.shifts.fit import Match, Tested
 from monitor.shifts.looked import Looked
 from monitor.shifts.moves import Move
 from monitor.shifts.novelty import Novelty, novelty
 from monitor.shifts.prepared import Column, Prepared
 from monitor.shifts.search import Rest
-from monitor.tolerances import DISTANCE_FLOOR, FIT_FLOOR, SUSPICION, UNKNOWN_CEILING, UNKNOWN_FLOOR
+from monitor.tolerances import DISTANCE_FLOOR, FIT_FLOOR, MISFIT_LEFT, SUSPICION, UNKNOWN_CEILING, UNKNOWN_FLOOR
 from monitor.windows import Window
 
 
@@ -63,15 +64,20 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     if rest is not None:
         tested = moves.of_features(seen, reference, rest.match.priors, level, rest.match.covariance)
     priors = whole.priors if rest is None else rest.match.priors
-    explanations, mapped = {}, None
+    explanations: Mapping[int, Explanation] = {}
+    mapped = None
     if not fits and window.features is not None:
-        explanations = _explanations(window.features, reference, tested, priors, level)
-        mapped = _mapped(seen, window.features, reference, explanations)
+        explanations, mapped = _explained(seen, window.features, reference, tested, priors, level=level)
     unknown = None
     if reference.landscape is not None and seen.standardised is not None:
         unknown = novelty(reference.landscape, seen.standardised, priors)
     restored = mapped is not None and mapped.p_value >= level
-    unknown_class = not fits and not restored and unknown is not None and is_class(unknown, level)
+    unknown_class = (
+        not (fits or restored)
+        and unknown is not None
+        and is_class(unknown, level)
+        and _misfit_lies_with(unknown, window, reference, whole, mapped)
+    )
     return Diagnosis(
         whole=whole,
         label_shift_fits=fits,
@@ -93,6 +99,23 @@ def is_class(unknown: Novelty, level: float) -> bool:
     return unknown.p_value < level and UNKNOWN_FLOOR <= unknown.mass <= UNKNOWN_CEILING and unknown.compact
 
 
+def _misfit_lies_with(
+    unknown: Novelty, window: Window, reference: Prepared, whole: Match, mapped: Match | None
+) -> bool:
+    """Whether the misfit goes with the unknown events: without them, on both sides, at most `MISFIT_LEFT` of it stays,
+    and less than when moved inputs are mapped back.
+
+    Events of a new class come in addition to classes that are what they were. Events that were thrown out of known
+    classes left these deformed, and however far out and close together they lie, the rest does not fit either.
+    """
+    inside = prepared.inside(reference, unknown.threshold)
+    seen = looked.look(window.take(~unknown.beyond), reference)
+    mean = seen.mean * reference.moments.scale / inside.scale
+    known = np.flatnonzero(np.isfinite(mean))
+    left = fit.match(inside.at(known), mean[known], seen.events)
+    return left.effect**2 <= MISFIT_LEFT * whole.effect**2 and (mapped is None or left.effect < mapped.effect)
+
+
 def _suspects(tested: tuple[Move, ...]) -> list[int]:
     """The features that differ at all, worst first."""
     p_values = np.array([min(move.p_value, move.missing_p) for move in tested])
@@ -104,8 +127,32 @@ def _moved(tested: tuple[Move, ...]) -> list[int]:
     return [j for j, move in enumerate(tested) if move.moved]
 
 
+def _explained(
+    seen: Looked, table: Matrix, reference: Prepared, tested: tuple[Move, ...], priors: Vector, *, level: float
+) -> tuple[dict[int, Explanation], Match | None]:
+    """How the moved numbers moved, and how well the window fits once they are mapped back.
+
+    One feature alone cannot say whether it was mirrored; all together can. A falling line with which the window does
+    not fit is not believed, unless it fits better than what rises.
+    """
+    found = _explanations(table, reference, tested, priors, level=level)
+    mapped = _mapped(seen, table, reference, found)
+    if mapped is None or mapped.p_value >= level or all(one.alpha > 0 for one in found.values()):
+        return found, mapped
+    rising = _explanations(table, reference, tested, priors, level=level, direction="increasing")
+    upright = _mapped(seen, table, reference, rising)
+    falls = upright is not None and mapped.effect < upright.effect
+    return (found, mapped) if falls else (rising, upright)
+
+
 def _explanations(
-    table: Matrix, reference: Prepared, tested: tuple[Move, ...], priors: Vector, level: float
+    table: Matrix,
+    reference: Prepared,
+    tested: tuple[Move, ...],
+    priors: Vector,
+    *,
+    level: float,
+    direction: Direction | None = None,
 ) -> dict[int, Explanation]:
     """How each moved number moved, against the reference at this class mix."""
     found = {}
@@ -113,7 +160,12 @@ def _explanations(
         column = reference.features[j]
         if isinstance(column, Column) and tested[j].distribution_moved:
             found[j] = covariates.explain(
-                column.values, table[:, j], column.weights(priors), level=level, floor=DISTANCE_FLOOR
+                column.values,
+                table[:, j],
+                column.weights(priors),
+                level=level,
+                floor=DISTANCE_FLOOR,
+                direction=direction,
             )
     return found
 

@@ -235,6 +235,16 @@ def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Momen
     return at, _moments(rows, reference.labels, reference.class_counts, reference.source_priors)
 
 
+def inside(reference: Prepared, threshold: float) -> Moments:
+    """The moments of the sample's rows within a distance of the classes, in the landscape of `novelty`."""
+    assert reference.landscape is not None  # noqa: S101 - who has a threshold has it from there
+    assert reference.standardised is not None  # noqa: S101
+    near = reference.landscape.distances(reference.standardised) <= threshold
+    labels = reference.labels[near]
+    counts = np.bincount(labels, minlength=reference.class_counts.size).astype(np.float64)
+    return _moments(reference.rows[near], labels, counts, reference.source_priors)
+
+
 def rank_polynomials(twice_mid_ranks: Labels, reference_size: int) -> Matrix:
     """The first two normalised Legendre polynomials of mid-ranks u in the reference, one in each row.
 
