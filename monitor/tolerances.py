@@ -400,14 +400,6 @@ SMALLEST_VARIANCE = 1e-12
 # A share of a class with a standard error of 1 is no estimate: 1 / variance.
 LEAST_CURVATURE = 1.0
 
-# Median squared distance from their middle, per dimension, up to which novel events can be one class. Unknown classes
-# of the verdict study have 0.9 to 3; events thrown out of known classes by a rotation 3 to 7.
-COMPACT_SPREAD = 3.5
-
-# How far out the middle of novel events has to lie, as a share of the distance beyond which they count as novel: the
-# middle of a cluster whose near edge is cut off by that threshold falls just short of it at times.
-MIDDLE_OUTSIDE = 0.9
-
 # Cells of the table that finds a value's place, for each distinct reference value: at 4 a place is right at the first
 # look for nineteen values in twenty; more cells leave the cache and gain nothing.
 CELLS_PER_VALUE = 4

@@ -95,8 +95,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
 
 
 def is_class(unknown: Novelty, level: float) -> bool:
-    """Significant, large enough to matter, no more than a part of the window, and lying together."""
-    return unknown.p_value < level and UNKNOWN_FLOOR <= unknown.mass <= UNKNOWN_CEILING and unknown.compact
+    """Significant, large enough to matter, and no more than a part of the window."""
+    return unknown.p_value < level and UNKNOWN_FLOOR <= unknown.mass <= UNKNOWN_CEILING
 
 
 def _misfit_lies_with(

@@ -1,11 +1,11 @@
-"""Events where no class ever was: how many, and whether they lie together as a class would.
+"""Events where no class ever was: how many, and which.
 
 Notation. z = L x with L'L the inverse pooled within-class covariance of the standardised features; m_y class centres;
 s(x) = min_y |z - L m_y|^2. With a part e of unknown events beyond a threshold t, the share beyond t is
 (1 - e) R_p(t) + e, where R_p is the reference's share at class mix p; hence e = (S(t) - R_p(t)) / (1 - R_p(t)).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.shifts import ks
 from monitor.shifts.categories import effective_size
-from monitor.tolerances import COMPACT_SPREAD, LANDSCAPE_COLUMNS, MIDDLE_OUTSIDE, NOVELTY_LEVELS, NOVELTY_TAIL
+from monitor.tolerances import LANDSCAPE_COLUMNS, NOVELTY_LEVELS, NOVELTY_TAIL
 
 Standardised = NDArray[np.float32]
 
@@ -48,18 +48,7 @@ class Novelty:
     threshold: float
     beyond: Flags
     """Which events lie beyond the threshold."""
-    middle: float
-    """s of the median of those events."""
-    spread: float
-    """Median squared distance of those events from it, per dimension: about 1 for one class."""
     n: int
-
-    @property
-    def compact(self) -> bool:
-        """Whether they lie together, as the events of one class do: then their middle is as far from every class as
-        they are. Events that were thrown out of known classes lie around those: they have their middle among them, or
-        between them, and then they are far apart."""
-        return self.middle > MIDDLE_OUTSIDE * self.threshold and self.spread <= COMPACT_SPREAD
 
 
 def landscape(standardised: Standardised, labels: Labels, classes: int) -> Landscape:
@@ -90,7 +79,7 @@ def novelty(reference: Landscape, standardised: Standardised, priors: Vector) ->
     weights = (priors / np.maximum(reference.counts, 1))[reference.labels]
     cumulative = ks.steps(weights)
     m = effective_size(reference.counts, priors)
-    best = Novelty(0.0, 0.0, 0.0, 1.0, np.inf, np.zeros(n, dtype=np.bool_), 0.0, np.inf, n)
+    best = Novelty(0.0, 0.0, 0.0, 1.0, np.inf, np.zeros(n, dtype=np.bool_), n)
     # Below ten expected events on either side the normal approximation would be optimistic.
     levels = [level for level in NOVELTY_LEVELS if (1 - level) * min(n, m) >= NOVELTY_TAIL]
     for level in levels:
@@ -105,13 +94,8 @@ def novelty(reference: Landscape, standardised: Standardised, priors: Vector) ->
         if z > best.statistic:
             mass = (share - expected) / (1 - expected)
             p_value = min(1.0, len(levels) * float(ndtr(-z)))
-            best = Novelty(mass, error / (1 - expected), z, p_value, threshold, beyond, 0.0, np.inf, n)
-    if not best.beyond.any():
-        return best
-    whitened = standardised[best.beyond] @ reference.whitening
-    middle = np.median(whitened, axis=0, keepdims=True)
-    spread = float(np.median(((whitened - middle) ** 2).sum(axis=1)) / whitened.shape[1])
-    return replace(best, middle=float(_nearest(middle, reference.centres)[0]), spread=spread)
+            best = Novelty(mass, error / (1 - expected), z, p_value, threshold, beyond, n)
+    return best
 
 
 def _nearest(whitened: Standardised, centres: Standardised) -> Vector:
