@@ -6,6 +6,7 @@ import pytest
 
 from monitor.assessment import assess
 from monitor.errors import InputError
+from monitor.schema import Feature, StreamSchema
 from monitor.verdict import Verdict
 from monitor.windows import Window, WindowKey, ordered
 from tests.assessment import worlds
@@ -90,6 +91,44 @@ def test_without_features_the_posteriors_speak():
     g = worlds.window(5000, 5, MOVED).posteriors
     assert assess(Window.of(g), worlds.plain_reference()).verdict is Verdict.PRIOR_SHIFT
     assert assess(worlds.window(5000, 6), worlds.plain_reference()).verdict is Verdict.STABLE
+
+
+def test_events_thrown_out_of_a_known_class_are_no_unknown_class():
+    rng = np.random.default_rng(0)
+    x, labels = worlds.draw(4_000, 0)
+    turned = labels == 1
+    noise = rng.normal(size=(int(turned.sum()), 4))
+    noise[:, 0] = 2 * np.abs(noise[:, 0])
+    noise[:, 1] = noise[:, 0] + 0.3 * noise[:, 1]
+    x[turned] = worlds.CENTRES[1] + noise
+    found = assess(Window.of(worlds.posteriors(x), x), worlds.reference())
+    assert found.tests["unknown-mass"].significant
+    assert found.verdict is Verdict.UNEXPLAINED
+
+
+def test_a_new_class_may_lie_wide_apart():
+    rng = np.random.default_rng(0)
+    x, _ = worlds.draw(4_000, 0)
+    new = rng.random(4_000) < 0.05
+    x[new] = np.array([-4.0, -4.0, 4.0, 4.0]) + 2 * rng.normal(size=(int(new.sum()), 4))
+    assert assess(Window.of(worlds.posteriors(x), x), worlds.reference()).verdict is Verdict.UNKNOWN_CLASS
+
+
+def test_a_feature_that_alone_looks_mirrored_is_not_when_the_others_say_that_it_rises():
+    def lopsided(x):
+        return np.column_stack([x[:, :3], np.exp(x[:, 3])])
+
+    x, labels = worlds.draw(20_000, 0)
+    schema = StreamSchema("lopsided", ("a", "b", "c"), tuple(Feature(f"x{j}") for j in range(4)))
+    reference = worlds.cheaply(schema, worlds.posteriors(x), labels, lopsided(x))
+    seen, _ = worlds.draw(3_000, 1)
+    g, features = worlds.posteriors(seen), lopsided(seen)
+    mirror_image = np.sort(10 - features[:, 3])
+    features[:, 3] = mirror_image[np.argsort(np.argsort(features[:, 3]))]
+    found = assess(Window.of(g, features), reference)
+    assert found.verdict is Verdict.COVARIATE_SHIFT
+    assert found.features["x3"].kind == "monotone"
+    assert found.features["x3"].alpha > 0
 
 
 def test_windows_without_a_shift_are_stable_at_the_level():
