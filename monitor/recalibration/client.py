@@ -20,6 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity, settled
+from monitor.recalibration.relation import (
+    RegressionRecalibration,
+    of_regression,
+    relation_inputs,
+    settled_relation,
+)
 
 Feed = Callable[[], Recalibration | None]
 """Asks for the latest message; None when it has none. Raises OSError or ValueError when it cannot be asked."""
@@ -45,6 +51,10 @@ class RecalibrationClient:
 
         with RecalibrationClient("http://127.0.0.1:8080", stream="fraud-v3") as client:
             corrected = client.apply(model.predict_proba(X))
+
+    and of a regression stream:
+
+            corrected = client.correct_predictions(model.predict(X), X)
 
     `source` is the monitor's address, the path of a recalibrations file, or any callable that returns the latest
     message. Safe to use from many threads.
@@ -153,13 +163,30 @@ class RecalibrationClient:
         expired = self._known is not None and self._now() - self._known.since > self._expires_after
         return given if correction is None or expired else corrected_input(correction, given)
 
+    def correct_predictions(self, predictions: ArrayLike, features: Any = None) -> NDArray[np.float64]:
+        """A regressor's predictions, moved by what the mean of the label has changed by.
+
+        `features` are columns by name (a data frame will do), or a matrix of the relation's inputs in their order. A
+        prediction without all of its inputs stays as it is; so do all while no correction is in force.
+        """
+        given = np.array(predictions, dtype=np.float64)
+        status = self.status()
+        message = status.recalibration
+        if not status.correcting or not isinstance(message, RegressionRecalibration):
+            return given
+        change = message.relation.change(relation_inputs(message.relation.inputs, given, features))
+        return np.where(np.isfinite(change), given + change, given)
+
     def _in_force(self) -> "_Known | None":
-        return self._known if self.status().correcting else None
+        known = self._known if self.status().correcting else None
+        return known if known is not None and known.message.classes else None
 
     def _take(self, message: Recalibration) -> None:
         previous = self._known.message if self._known else None
         if previous is not None and previous.validity.window == message.validity.window:
             return
+        if isinstance(message, RegressionRecalibration):
+            message = settled_relation(previous, message)
         self._known = _known(settled(previous, message), self._classes, self._now())
 
     def _keep_fresh(self) -> None:
@@ -262,7 +289,7 @@ class FileFeed:
 def decoded(table: Mapping[str, Any]) -> Recalibration:
     """A message from its JSON; ValueError if it is none."""
     try:
-        return Recalibration(
+        plain = Recalibration(
             classes=tuple(table["classes"]),
             source_priors=tuple(table["source_priors"]),
             target_priors=tuple(table["target_priors"]),
@@ -274,6 +301,7 @@ def decoded(table: Mapping[str, Any]) -> Recalibration:
             apply=bool(table["apply"]),
             reason=str(table["reason"]),
         )
+        return of_regression(plain, table["relation"]) if "relation" in table else plain
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a recalibration message: {error!r}") from error
 

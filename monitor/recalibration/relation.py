@@ -4,7 +4,9 @@ Only numpy is needed to import this. Unless `apply`, the adapted relation is exa
 correction of every prediction is exactly zero.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,11 +60,42 @@ class RegressionRecalibration(Recalibration):
     relation: RelationCorrection
 
 
-def settled_relation(
-    previous: RegressionRecalibration | None, current: RegressionRecalibration
-) -> RegressionRecalibration:
+def of_regression(plain: Recalibration, table: Mapping[str, Any]) -> RegressionRecalibration:
+    """The message with its relation, from the JSON of that; KeyError or TypeError if it is none."""
+    relation = RelationCorrection(
+        inputs=tuple(table["inputs"]),
+        reference=_parameters(table["reference"]),
+        adapted=_parameters(table["adapted"]),
+        model=str(table["model"]),
+        description=str(table["description"]),
+        labels=int(table["labels"]),
+        tested=bool(table["tested"]),
+    )
+    common = {field.name: getattr(plain, field.name) for field in fields(plain)}
+    return RegressionRecalibration(**common, relation=relation)
+
+
+def _parameters(table: Mapping[str, Any]) -> RelationParameters:
+    rows = tuple(tuple(row) for row in table["coefficients"])
+    return RelationParameters(tuple(table["weights"]), rows, tuple(table["sigmas"]))
+
+
+def relation_inputs(names: tuple[str, ...], predictions: Floats, features: Any) -> Floats:
+    """The relation's inputs as a matrix, from columns by name or from the matrix itself."""
+    if features is None and names == ("prediction",):
+        return predictions[:, None]
+    if features is None or isinstance(features, np.ndarray | list):
+        matrix = np.asarray(features, dtype=np.float64)
+        if matrix.shape != (predictions.size, len(names)):
+            want = f"{predictions.size} rows of {list(names)}"
+            raise ValueError(f"features: want {want}, or columns by name, got shape {matrix.shape}")
+        return matrix
+    return np.column_stack([np.asarray(features[name], dtype=np.float64) for name in names])
+
+
+def settled_relation(previous: Recalibration | None, current: RegressionRecalibration) -> RegressionRecalibration:
     """A correction in force stays while windows have too few labels to judge it; any other window speaks for itself."""
-    if previous is None or not previous.apply or current.relation.tested:
+    if not isinstance(previous, RegressionRecalibration) or not previous.apply or current.relation.tested:
         return current
     if previous.validity.reference != current.validity.reference:
         return current
