@@ -86,6 +86,10 @@ SIMPLEX_VIOLATION = 1e-13
 # Two-sided level of every interval, per class.
 INTERVAL_LEVEL = 0.95
 
+# Pseudo-events of the shrunk likelihood, as a share of the events: one percent improved the mean absolute error on
+# three of four problems with models as they come, whose posteriors are not exact.
+SHRINKAGE = 0.01
+
 # Bins of the mergeable histogram of binary posteriors. With the sums kept per bin the error of the optimum falls with
 # the fourth power of the width: 1e-7 at this size, far below any sampling error, in 64 KB.
 HISTOGRAM_BINS = 4_096

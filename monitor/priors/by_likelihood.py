@@ -1,4 +1,4 @@
-"""Registry entries that maximise the likelihood of the posteriors: em, em-sld, em-stopped."""
+"""Registry entries that maximise the likelihood of the posteriors: em, em-shrunk, em-sld, em-stopped."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from monitor.priors.estimate import (
     usable_rows,
 )
 from monitor.priors.maps import stratified
-from monitor.tolerances import STOPPING_ROWS
+from monitor.tolerances import SHRINKAGE, STOPPING_ROWS
 from monitor.windows import Window
 
 
@@ -29,6 +29,11 @@ def _null(hold_out: HoldOut) -> Statistics:
 def _maximise(window: Window, reference: ReferenceView) -> PriorEstimate:
     estimate = em.maximum_likelihood(window.posteriors, reference.source_priors)
     return _with_reference_noise(estimate, window, reference)
+
+
+def _shrink(window: Window, reference: ReferenceView) -> PriorEstimate:
+    estimate = em.maximum_likelihood(window.posteriors, reference.source_priors, shrinkage=SHRINKAGE)
+    return replace(_with_reference_noise(estimate, window, reference), method="em-shrunk")
 
 
 def _as_printed(window: Window, reference: ReferenceView) -> PriorEstimate:
@@ -57,5 +62,6 @@ def _with_reference_noise(estimate: PriorEstimate, window: Window, reference: Re
 
 
 EM = Estimator("em", _null, _maximise)
+EM_SHRUNK = Estimator("em-shrunk", nothing, _shrink)
 EM_SLD = Estimator("em-sld", nothing, _as_printed)
 EM_STOPPED = Estimator("em-stopped", _sample, _stop)

@@ -7,7 +7,8 @@ therefore varies by (the delta method)
           + (sum_i a_i V_ik + a_k (1 - a_k)) / m        the window: m events, classes drawn at the rate a
 
 with V_ik the variance of psi_k within class i. Without a_k (1 - a_k) it is the error for the shares of classes in
-this very window, whose labels are fixed though unseen: the target is then the 'sample' and not the 'rate'.
+this very window, whose labels are fixed though unseen: the target is then the 'sample' and not the 'rate'; see
+`of_sample`.
 
 The interval holds every rate that the estimate does not refute: with the last part taken at that rate, as Wilson's
 interval of a share does (1927), and not at the estimate. An estimate that came out low would also claim to be sure of
@@ -21,7 +22,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from monitor.arrays import Matrix, Vector
-from monitor.priors.estimate import PriorEstimate, Target, frozen
+from monitor.priors.estimate import PriorEstimate, frozen
 from monitor.priors.likelihood import Local, undetermined
 from monitor.priors.simplex import constrained_inverse
 from monitor.tolerances import BLOCK_ROWS, INTERVAL_LEVEL, SPREAD_ROWS
@@ -32,27 +33,34 @@ def standard_errors(
     priors: Vector,
     class_counts: Vector,
     events: int,
-    target: Target = "rate",
 ) -> Vector:
     """The formula above; `influence_variances[i, k]` is V_ik."""
     of_reference = (priors**2 / class_counts) @ influence_variances
-    of_window = priors @ influence_variances
-    if target == "rate":
-        of_window = of_window + priors * (1.0 - priors)
+    of_window = priors @ influence_variances + priors * (1.0 - priors)
     return np.asarray(np.sqrt(np.maximum(of_reference + of_window / max(events, 1), 0.0)))
 
 
-def around(
-    estimate: PriorEstimate, errors: Vector, centre: Vector | None = None, target: Target = "rate"
-) -> PriorEstimate:
+def around(estimate: PriorEstimate, errors: Vector, centre: Vector | None = None) -> PriorEstimate:
     """The estimate with its per-class interval; an infinite error claims nothing.
 
     `centre` is the estimate before it was put on the simplex: that one is normally distributed even where the truth
     is on the border, so the interval is taken around it, cut to [0, 1], and stretched to hold the estimate.
     """
-    counted = estimate.events if target == "rate" else None
-    lower, upper = box(estimate.priors, errors, centre=centre, events=counted)
-    return replace(estimate, lower=lower, upper=upper, standard_errors=frozen(errors), target=target)
+    lower, upper = box(estimate.priors, errors, centre=centre, events=estimate.events)
+    return replace(estimate, lower=lower, upper=upper, standard_errors=frozen(errors))
+
+
+def of_sample(estimate: PriorEstimate) -> PriorEstimate:
+    """The estimate of a rate, with the interval for the shares of the classes in this very window instead.
+
+    What a full set of labels would leave unknown of the sample is nothing: the multinomial part is taken off.
+    """
+    if estimate.standard_errors is None or estimate.target == "sample":
+        return replace(estimate, target="sample")
+    drawn = estimate.priors * (1.0 - estimate.priors) / max(estimate.events, 1)
+    errors = np.sqrt(np.maximum(estimate.standard_errors**2 - drawn, 0.0))
+    lower, upper = box(estimate.priors, errors)
+    return replace(estimate, lower=lower, upper=upper, standard_errors=frozen(errors), target="sample")
 
 
 def box(
@@ -124,21 +132,16 @@ def error_bound(
     return 2.0 * bound * reach / math.sqrt(curvature) * (reference + 1.0 / math.sqrt(events))
 
 
-def information_errors(at: Local, events: int, target: Target = "rate") -> Vector:
+def information_errors(at: Local, events: int) -> Vector:
     """Standard errors of the maximum-likelihood priors for exact posteriors: the inverse of the observed information.
 
-    For the shares in the sample the multinomial part is taken off: what a full set of labels would leave is nothing.
     A class that can be traded against another without any event noticing gets an infinite error.
     """
     variances = np.diag(constrained_inverse(at.hessian)) / max(events, 1)
-    if target == "sample":
-        variances = variances - at.priors * (1.0 - at.priors) / max(events, 1)
     return np.where(undetermined(at.hessian), np.inf, np.sqrt(np.maximum(variances, 0.0)))
 
 
-def likelihood_errors(
-    posteriors: Matrix, source_priors: Vector, priors: Vector, class_counts: Vector, target: Target = "rate"
-) -> Vector:
+def likelihood_errors(posteriors: Matrix, source_priors: Vector, priors: Vector, class_counts: Vector) -> Vector:
     """Standard errors of maximum-likelihood priors with the reference's noise (delta method, formula of this page).
 
     An event moves the answer by psi = K (r - 1), with K the inverse information on vectors that sum to zero and r the
@@ -166,5 +169,5 @@ def likelihood_errors(
     mass = np.maximum(products @ priors, np.finfo(np.float64).tiny)[:, None]
     means = products @ inverse / mass
     variances = np.maximum(squares / source_priors[:, None] / mass - means**2, 0.0)
-    errors = standard_errors(variances, priors, class_counts, events, target)
+    errors = standard_errors(variances, priors, class_counts, events)
     return np.where(undetermined(products / rows), np.inf, errors)
