@@ -13,6 +13,9 @@ from typing import Any
 from monitor.happenings import BatchTaken, Committed, Happening, Reassigned, WindowAssessed
 
 _LOG = logging.getLogger("shiftwatch")
+_OURS = (_LOG, logging.getLogger("monitor"), logging.getLogger("connectors"))
+_LIBRARY = logging.getLogger("kafka")
+_LIBRARY_SECONDS = 10.0
 
 
 def log(happening: Happening) -> None:
@@ -50,16 +53,22 @@ def log(happening: Happening) -> None:
 @contextmanager
 def logging_to_stderr(style: str, level: str) -> Iterator[None]:
     """Log to standard error as text or JSON lines while the block runs."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Json() if style == "json" else _Text())
-    before = _LOG.level
-    _LOG.addHandler(handler)
-    _LOG.setLevel(level.upper())
+    handler, library = logging.StreamHandler(), logging.StreamHandler()
+    for each in (handler, library):
+        each.setFormatter(_Json() if style == "json" else _Text())
+    library.addFilter(_Sparingly())
+    before = {logger: logger.level for logger in _OURS}
+    _LIBRARY.addHandler(library)
+    for logger in _OURS:
+        logger.addHandler(handler)
+        logger.setLevel(level.upper())
     try:
         yield
     finally:
-        _LOG.removeHandler(handler)
-        _LOG.setLevel(before)
+        _LIBRARY.removeHandler(library)
+        for logger in _OURS:
+            logger.removeHandler(handler)
+            logger.setLevel(before[logger])
 
 
 def _say(level: int, message: str, /, **facts: Any) -> None:
@@ -68,6 +77,23 @@ def _say(level: int, message: str, /, **facts: Any) -> None:
 
 def _time(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat(timespec="seconds")
+
+
+class _Sparingly(logging.Filter):
+    """A client library repeats itself dozens of times a second while a broker is away: one line in a while will do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = float("-inf")
+        self._left_out = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.created - self._last < _LIBRARY_SECONDS:
+            self._left_out += 1
+            return False
+        record.facts = {"library": record.name, "left_out": self._left_out}
+        self._last, self._left_out = record.created, 0
+        return True
 
 
 class _Json(logging.Formatter):

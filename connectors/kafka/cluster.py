@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.admin import ConfigResource
 from kafka.errors import KafkaError
 
 from connectors.kafka.settings import Connection
@@ -23,6 +24,7 @@ _NOT_ALLOWED = 29
 _HUNG_UP = "socket disconnected"
 _HINTS = {
     "Authentication": "the user name or the password is wrong",
+    "is not valid for": "the broker's certificate is for another host",
     "CERTIFICATE_VERIFY_FAILED": "the broker's certificate is not signed by the given ca_file",
     "Handshake failed": "the broker does not speak TLS at this port, or wants another",
     "UnsupportedSaslMechanism": "the broker does not offer this mechanism",
@@ -94,6 +96,19 @@ def partitions(connection: Connection, topics: Collection[str]) -> Mapping[str, 
     if wrong:
         raise ConnectorError(f"Kafka at {_where(connection)}: {'; '.join(sorted(wrong))}")
     return {topic["name"]: frozenset(each["partition_index"] for each in topic["partitions"]) for topic in described}
+
+
+def cleanup(connection: Connection, topic: str) -> str | None:
+    """What becomes of a topic's old records: delete, compact or both; None where that may not be asked."""
+    admin = connect(connection, KafkaAdminClient)
+    try:
+        found = admin.describe_configs([ConfigResource("topic", topic)], config_filter="all")
+    except KafkaError:
+        return None
+    finally:
+        admin.close()
+    policy = found.get("topic", {}).get(topic, {}).get("cleanup.policy", {})
+    return policy.get("value") if isinstance(policy, Mapping) else policy
 
 
 def _version(text: str | None) -> tuple[int, ...] | None:

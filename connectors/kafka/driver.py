@@ -145,6 +145,10 @@ class Writer(Protocol):
         """An error in words for every topic that does not exist or must not be written to."""
         ...
 
+    def cleanup(self, topic: str) -> str | None:
+        """What becomes of a topic's old records: delete, compact or both; None where that may not be asked."""
+        ...
+
     def begin(self) -> None: ...
 
     def send(self, records: Sequence[Record]) -> None:

@@ -268,6 +268,9 @@ class FastWriter:
     def check(self, topics: Collection[str]) -> None:
         cluster.partitions(self._settings.connection, topics)
 
+    def cleanup(self, topic: str) -> str | None:
+        return cluster.cleanup(self._settings.connection, topic)
+
     def begin(self) -> None:
         self._persist("begin a transaction", self._producer.begin_transaction)
 

@@ -240,6 +240,9 @@ class PythonWriter:
         for topic in topics:
             self._do(f"write to {topic}", self._producer.partitions_for, topic)
 
+    def cleanup(self, topic: str) -> str | None:
+        return cluster.cleanup(self._settings.connection, topic)
+
     def begin(self) -> None:
         self._do("begin a transaction", self._producer.begin_transaction)
 

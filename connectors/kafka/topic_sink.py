@@ -174,6 +174,15 @@ class KafkaSink:
     def recover(self) -> Checkpoint | None:
         """What a killed process left open was aborted when the writer was made; see that we may write at all."""
         self._writer.check(self.settings.topics)
+        feed = self.settings.recalibrations
+        policy = None if feed is None else self._writer.cleanup(feed)
+        if policy is not None and "compact" not in policy:
+            log.warning(
+                "topic %s is not compacted (cleanup.policy=%s): in time a stream's last recalibration will be deleted,"
+                " and clients that start later find none. Set cleanup.policy=compact",
+                feed,
+                policy,
+            )
         return self._positions.recover()
 
     def write(self, message: Message) -> None:

@@ -96,7 +96,7 @@ class KafkaSource:
         came = self._begin(ours - (before - gone))
         self._doubtful = frozenset()
         self._membership = self._reader.membership()
-        log.info("partitions gone: %s; came: %s", sorted(p.name for p in gone), sorted(came))
+        log.debug("partitions gone: %s; came: %s", sorted(p.name for p in gone), sorted(came))
         if self.settings.group is not None and not self._next:
             log.warning("this member of group %s has no partitions: are there more members?", self.settings.group)
         return Reassignment(gone=frozenset(place.name for place in gone), came=came)

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 VERSION = "4.1.1"
@@ -103,34 +103,30 @@ def free_ports(count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Security:
-    """What a broker's second listener asks of its clients."""
+    """What a broker's further listeners ask of their clients: a password, in the open and over TLS."""
 
-    users: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[str, str]
     """Names and passwords, for PLAIN and for SCRAM-SHA-256 and -512."""
-    certificate: Path | None = None
-    """PEM with key and certificate: the listener then speaks SASL over TLS."""
-    truststore: Path | None = None
+    certificate: Path
+    """PEM with key and certificate."""
     superusers: Sequence[str] = ("ANONYMOUS",)
     """Who may do everything; everybody else needs a permission, which nobody gives."""
-
-    @property
-    def protocol(self) -> str:
-        return "SASL_PLAINTEXT" if self.certificate is None else "SASL_SSL"
 
     def settings(self) -> dict[str, object]:
         accounts = " ".join(f'user_{name}="{password}"' for name, password in self.users.items())
         module = "org.apache.kafka.common.security"
         found: dict[str, object] = {
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-            "listener.name.secure.plain.sasl.jaas.config": f"{module}.plain.PlainLoginModule required {accounts};",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.certificate),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": ";".join(f"User:{name}" for name in self.superusers),
         }
-        for mechanism in ("scram-sha-256", "scram-sha-512"):
-            found[f"listener.name.secure.{mechanism}.sasl.jaas.config"] = f"{module}.scram.ScramLoginModule required;"
-        if self.certificate is not None:
-            found["ssl.keystore.type"] = "PEM"
-            found["ssl.keystore.location"] = str(self.certificate)
+        for listener in ("secure", "tls"):
+            login = f"listener.name.{listener}"
+            found[f"{login}.plain.sasl.jaas.config"] = f"{module}.plain.PlainLoginModule required {accounts};"
+            for mechanism in ("scram-sha-256", "scram-sha-512"):
+                found[f"{login}.{mechanism}.sasl.jaas.config"] = f"{module}.scram.ScramLoginModule required;"
         return found
 
     def format_arguments(self) -> list[str]:
@@ -206,15 +202,15 @@ class Cluster:
         settings: Mapping[str, object] | None = None,
         security: Security | None = None,
     ) -> None:
-        controller, *ports = free_ports(1 + 2 * brokers)
+        controller, *ports = free_ports(1 + 3 * brokers)
         self.brokers = []
         for node in range(1, brokers + 1):
-            port, secure_port = ports[2 * (node - 1)], ports[2 * node - 1]
+            port, secure_port, tls_port = ports[3 * (node - 1) : 3 * node]
             listeners = [f"PLAINTEXT://127.0.0.1:{port}"]
             protocols = ["PLAINTEXT:PLAINTEXT", "CONTROLLER:PLAINTEXT"]
             if security is not None:
-                listeners.append(f"SECURE://127.0.0.1:{secure_port}")
-                protocols.append(f"SECURE:{security.protocol}")
+                listeners += [f"SECURE://127.0.0.1:{secure_port}", f"TLS://127.0.0.1:{tls_port}"]
+                protocols += ["SECURE:SASL_PLAINTEXT", "TLS:SASL_SSL"]
             advertised = ",".join(listeners)
             own: dict[str, object] = {
                 "node.id": node,
@@ -229,7 +225,7 @@ class Cluster:
             merged = _SETTINGS | own | (security.settings() if security else {}) | dict(settings or {})
             self.brokers.append(Broker(node, folder / f"node-{node}", merged, port))
         self.bootstrap = ",".join(broker.address for broker in self.brokers)
-        self.secure_bootstrap = f"127.0.0.1:{ports[1]}"
+        self.secure_bootstrap, self.tls_bootstrap = f"127.0.0.1:{ports[1]}", f"127.0.0.1:{ports[2]}"
         for broker in self.brokers:
             broker.format("c2hpZnR3YXRjaC10ZXN0cw", *(security.format_arguments() if security else []))
         for broker in self.brokers:

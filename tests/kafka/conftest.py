@@ -7,6 +7,14 @@ import pytest
 
 from tests.kafka import apache
 from tests.kafka.mock import MockCluster
+from tests.kafka.world import Member
+
+
+@pytest.fixture(autouse=True)
+def no_member_outlives_its_test() -> Iterator[None]:
+    yield
+    while Member.started:
+        Member.started.pop().kill()
 
 
 @pytest.fixture

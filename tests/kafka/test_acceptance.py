@@ -9,27 +9,21 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from connectors.kafka import open_pair, sink_settings, source_settings
-from monitor.errors import ConnectorError
-from tests.connectors.harness import nothing
-from tests.kafka.apache import Cluster, Security
+from tests.kafka.apache import Cluster
 from tests.kafka.conftest import require_apache
-from tests.kafka.topics import Broker, read, unique
+from tests.kafka.topics import Broker, unique
 from tests.kafka.world import (
     START_MS,
     Feed,
     Member,
     Setup,
     World,
-    assert_each_poison_record_once,
-    assert_exactly_once,
-    uninterrupted,
+    compare,
+    setup_of,
 )
 
 FULL = os.environ.get("CI") == "true"
@@ -41,23 +35,6 @@ only_in_chaos = pytest.mark.skipif(not os.environ.get("CHAOS"), reason="takes mi
 @pytest.fixture
 def broker(apache_kafka: Cluster) -> Broker:
     return Broker(apache_kafka)
-
-
-def setup_of(broker: Broker, world: World, folder: Path, **source: str) -> Setup:
-    """A topic for the world, references, and the output topics of a group."""
-    world.save_references(folder)
-    topic = unique("events")
-    broker.create(topic, partitions=len(world.owners))
-    return Setup(broker, world, folder, topic, unique("g"), source=source).create()
-
-
-def compare(setup: Setup, seconds: float = 90) -> None:
-    """What the group has said by now, or says soon, is what an uninterrupted run says."""
-    want = uninterrupted(replace(setup, name=unique("whole")))
-    setup.wait_for(len(want), seconds)
-    time.sleep(1.0)  # time for a second answer, if there were to be one
-    assert_exactly_once(setup.published(), want)
-    assert_each_poison_record_once(setup)
 
 
 def test_a_member_that_is_killed_again_and_again_says_everything_once(broker: Broker, tmp_path: Path) -> None:
@@ -79,7 +56,7 @@ def test_a_member_that_is_killed_again_and_again_says_everything_once(broker: Br
 
 
 @only_in_chaos
-@pytest.mark.parametrize("strategy", ["cooperative"])
+@pytest.mark.parametrize("strategy", ["cooperative", "range"])
 def test_members_that_join_leave_freeze_and_die_say_everything_once(
     broker: Broker, tmp_path: Path, strategy: str
 ) -> None:
@@ -222,67 +199,3 @@ def test_poison_costs_no_good_record_and_ends_among_the_dead_letters(broker: Bro
             assert int(headers["truncated-from"]) == len(bad)
         else:
             assert dead[reason].value == (bad or b"")
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A broker with passwords and permissions."""
-    require_apache()
-    security = Security(users={"admin": "right", "nobody": "right"}, superusers=("ANONYMOUS", "admin"))
-    cluster = Cluster(tmp_path_factory.mktemp("guarded"), security=security)
-    Broker(cluster).create("events", "results")
-    yield cluster
-    cluster.close()
-
-
-LOCKED_OUT: list[tuple[dict[str, object], str]] = [
-    ({"username": "admin", "password": "wrong"}, "the user name or the password is (probably )?wrong"),
-    ({"username": "nobody"}, "topic (events|results) must not be seen by nobody"),
-    ({"topics": "evnts", "results": "rslts"}, "topic (evnts|rslts) does not exist"),
-]
-if FULL:
-    LOCKED_OUT += [
-        ({"mechanism": "SCRAM-SHA-512", "password": "wrong"}, "the password is (probably )?wrong"),
-        ({"tls": True}, "does not speak TLS"),
-        ({"mechanism": None, "username": None, "password": None}, "perhaps this port wants TLS or SASL"),
-        ({"bootstrap": "127.0.0.1:1"}, "nobody listens there"),
-        ({"driver": "fast", "password": "wrong"}, "the password is (probably )?wrong"),
-    ]
-
-
-@pytest.mark.parametrize(("given", "complaint"), LOCKED_OUT)
-def test_who_is_locked_out_is_told_why_at_the_start(guarded: Cluster, given: dict[str, object], complaint: str) -> None:
-    login = {"mechanism": "PLAIN", "username": "admin", "password": "right", "connect_timeout": "1s"}
-    options = {"bootstrap": guarded.secure_bootstrap} | login | given
-    options = {key: value for key, value in options.items() if value is not None}
-    only_source, only_sink = {"results"}, {"topics"}
-    source, sink = open_pair(
-        source_settings({"topics": "events", "group": "g"} | {k: options[k] for k in options.keys() - only_source}),
-        sink_settings({"results": "results"} | {k: options[k] for k in options.keys() - only_sink}),
-    )
-    with pytest.raises(ConnectorError, match=complaint):
-        sink.recover()
-    with pytest.raises(ConnectorError, match=complaint):
-        source.start(None)
-    source.close()
-    sink.close()
-
-
-@pytest.mark.parametrize("driver", ["python", "fast"])
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] if FULL else ["SCRAM-SHA-512"])
-def test_who_knows_the_password_gets_in(guarded: Cluster, mechanism: str, driver: str) -> None:
-    options = {"bootstrap": guarded.secure_bootstrap, "driver": driver, "mechanism": mechanism}
-    options |= {"username": "admin", "password": "right"}
-    source, sink = open_pair(
-        source_settings({"topics": "events", "group": unique("g"), **options}),
-        sink_settings({"results": "results", **options}),
-    )
-    sink.recover()
-    source.start(None)
-    deadline = time.monotonic() + 20
-    while source.reassigned(nothing) is None:
-        assert time.monotonic() < deadline
-        source.poll(0.1)
-    source.close()
-    sink.close()
-    assert read(guarded.bootstrap, "results") == []

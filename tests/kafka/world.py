@@ -14,15 +14,16 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from confluent_kafka import Producer
 
 from monitor.reference import Reference
-from tests.kafka.topics import Broker, Written, read
+from tests.kafka.topics import Broker, Written, read, unique
 
 START_MS = 1_763_456_400_000
 STEP_MS = 100
@@ -145,6 +146,8 @@ class Setup:
     name: str
     source: Mapping[str, str] = field(default_factory=dict)
     sink: Mapping[str, str] = field(default_factory=dict)
+    more: str = ""
+    """Further tables of the configuration."""
 
     @property
     def results(self) -> str:
@@ -187,6 +190,8 @@ idle = "0s"
 format = "text"
 
 {streams}
+
+{self.more}
 """
         path = self.folder / f"{self.name}-{member}.toml"
         path.write_text(text, encoding="utf-8")
@@ -218,7 +223,11 @@ format = "text"
 class Member:
     """A process of `shiftwatch run`."""
 
+    started: ClassVar[list["Member"]] = []
+    """All of them, so that none outlives the test that started it."""
+
     def __init__(self, config: Path) -> None:
+        self.started.append(self)
         self.log = config.with_suffix(f".{time.monotonic_ns()}.log")
         environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         with self.log.open("wb") as output:
@@ -281,6 +290,23 @@ def assert_exactly_once(got: Mapping[bytes, Sequence[bytes]], want: Mapping[byte
     assert not different, (
         f"{len(different)} windows differ: {[_difference(want[k][0], got[k][0]) for k in different[:3]]}"
     )
+
+
+def setup_of(broker: Broker, world: World, folder: Path, **source: str) -> Setup:
+    """A topic for the world, references, and the output topics of a group."""
+    world.save_references(folder)
+    topic = unique("events")
+    broker.create(topic, partitions=len(world.owners))
+    return Setup(broker, world, folder, topic, unique("g"), source=source).create()
+
+
+def compare(setup: Setup, seconds: float = 90) -> None:
+    """What the group has said by now, or says soon, is what an uninterrupted run says."""
+    want = uninterrupted(replace(setup, name=unique("whole")))
+    setup.wait_for(len(want), seconds)
+    time.sleep(1.0)  # time for a second answer, if there were to be one
+    assert_exactly_once(setup.published(), want)
+    assert_each_poison_record_once(setup)
 
 
 def _difference(want: bytes, got: bytes) -> str:
