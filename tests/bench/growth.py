@@ -3,8 +3,8 @@
     python -m tests.bench.growth [--quick] [--report FILE]
 
 Each quantity is doubled or more several times with the others held fixed. The exponent is the slope on two logarithmic
-axes: 1 is proportional, 0 does not depend. "All" is fitted to all sizes, "end" to the last two, where fixed costs no
-longer hide anything; the end is what is judged. Memory is the highest of what Python and NumPy allocated during the
+axes: 1 is proportional, 0 does not depend. "All" is fitted to all sizes, "end" to the last three, where fixed costs
+hide less; the end is what is judged. Memory is the highest of what Python and NumPy allocated during the
 work (tracemalloc), measured in a run of its own.
 """
 
@@ -59,7 +59,7 @@ class Grown:
         growth, (low, *_, high) = self.growth, self.sizes
         cells = [growth.what, f"{low:,} to {high:,}", f"{1e3 * self.seconds[-1]:,.1f}"]
         for costs, bound in ((self.seconds, growth.time), (self.bytes, growth.memory)):
-            end = exponent(self.sizes[-2:], costs[-2:])
+            end = exponent(self.sizes[-3:], costs[-3:])
             judged = "" if end <= bound + SLACK else " **too fast**"
             cells += [_plain(exponent(self.sizes, costs)), _plain(end) + judged, f"{bound:g}"]
         return [*cells[:3], *cells[3:6], f"{self.bytes[-1] / 1e6:,.1f}", *cells[6:], growth.why]
@@ -100,6 +100,7 @@ def ingested(events: int, plan: TimePlan, streams: int = 1, step_ms: int = 1) ->
 def _through(batches: Iterable[RawBatch], decoder: Decoder, windowing: Windowing) -> None:
     for batch in batches:
         decoded = decoder.decode(batch, LATER)
+        assert not decoded.rejected
         rows = {name: StreamRows(one.rows, batch.offsets[one.index]) for name, one in decoded.scored.items()}
         windowing.add(batch.partition, batch.next_offset, rows)
         for _ in windowing.close([batch.partition]):

@@ -52,7 +52,7 @@ def _section(name: str, section: Mapping[str, Any], folder: Path) -> str:
     """The first table of a bench, its pictures, and the way to the rest."""
     found = [tables.markdown(one["columns"], one["rows"]) for one in section["tables"]]
     page = folder / f"{name}.md"
-    parts = [f"## {name}", "", f"{section['says'].capitalize()}."]
+    parts = [f"## {name}", "", f"{section['says'][0].upper()}{section['says'][1:]}."]
     if page.exists():
         parts[-1] += f" [The whole page]({page.name})."
     parts += ["", found[0] if found else "It did not run here.", ""]

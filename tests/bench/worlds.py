@@ -61,7 +61,9 @@ def batches(events: int, streams: int = 1, step_ms: int = 1) -> Iterator[RawBatc
 
     def record(number: int) -> bytes:
         time = START_MS + number * step_ms
-        event = {"stream": names[number % streams], "timestamp": time, "score": positive[number % 1_000]}
+        share = positive[number % 1_000]
+        share = positive[number % 1_000]
+        event = {"stream": names[number % streams], "timestamp": time, "posteriors": [1.0 - share, share]}
         return json.dumps(event).encode()
 
     for begin in range(0, events, BATCH):
