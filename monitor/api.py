@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from monitor.history import History, Snapshot, StreamFacts, Track
+from monitor.labels.outcomes import OutcomeResult
 from monitor.readings import Reading
 from monitor.recalibration import Recalibration
 from monitor.regression.stream.message import RegressionResult
@@ -38,6 +39,7 @@ class Api:
             "/api/streams/{stream}/windows": self.windows,
             "/api/streams/{stream}/result": self.result,
             "/api/streams/{stream}/recalibration": self.recalibration,
+            "/api/streams/{stream}/outcomes": self.outcomes,
             "/api/openapi.json": self.openapi,
         }
         return [Route(path, handler, methods=["GET"]) for path, handler in handlers.items()]
@@ -73,6 +75,13 @@ class Api:
         facts = _facts(request, snapshot)
         track = _known(_track(snapshot, facts, request.query_params.get("segment", "")))
         return answer(request, track.assessment.to_json())
+
+    async def outcomes(self, request: Request) -> Response:
+        """How the estimates of the last windows whose labels have come had fared, the newest first."""
+        snapshot = self.history.snapshot
+        facts, most = _facts(request, snapshot), _whole_number(request, "limit", 100)
+        found = snapshot.outcomes.get(facts.stream, ())[-most:] if most else ()
+        return answer(request, list(reversed(found)))
 
     async def recalibration(self, request: Request) -> Response:
         """The last recalibration. With `wait` and the ETag of the one that is known, answers when there is another."""
@@ -171,6 +180,7 @@ def _short(one: Reading) -> dict[str, Any]:
         "labelled": one.labelled,
         "moved": [asdict(feature) for feature in one.moved],
         "apply": one.apply,
+        "doubt": one.doubt,
     }
 
 
@@ -189,7 +199,7 @@ def _reference(facts: StreamFacts) -> dict[str, Any]:
 def description() -> dict[str, Any]:
     """The API in OpenAPI 3.1."""
     _, components = msgspec.json.schema_components(
-        [WindowResult, RegressionResult, Recalibration], ref_template="#/components/schemas/{name}"
+        [WindowResult, RegressionResult, Recalibration, OutcomeResult], ref_template="#/components/schemas/{name}"
     )
     segment = _parameter("segment", "query", "A segment of the stream, such as `country=BE`; empty: the whole stream.")
     stream = _parameter("stream", "path", "The stream's name.")
@@ -208,6 +218,9 @@ def description() -> dict[str, Any]:
             segment,
             wait,
             schemas=("Recalibration", "RegressionRecalibration"),
+        ),
+        "/api/streams/{stream}/outcomes": _operation(
+            "The last windows whose labels have come, newest first.", stream, limit
         ),
         "/metrics": _operation("Metrics for Prometheus.", media="text/plain"),
         "/healthz": _operation("Whether the process is alive."),

@@ -105,6 +105,8 @@ class StreamSettings:
     """Whether late events also go to the dead letters, not only into their counter."""
     labels: LabelSettings | None = None
     """Whether, and for how long, windows wait for labels to compare their estimates with."""
+    corrected: Literal["no", "window"] = "no"
+    """window: when a window closes its events are published once more, corrected by its own estimate."""
     evidence: Duration | None = None
     """Of a regression stream: how far back labels count where one window has too few of them, and how much later than
     its event a label may come and still join it by its id. A restart reads as far back. By default only labels that

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from connectors.protocols import Checkpoint
 from monitor.labels.outcomes import OutcomeResult
+from monitor.labels.store import LabelFlow
 from monitor.publishing import AnyAssessment
+from monitor.recalibration import Recalibration, withheld
 from monitor.windows import Window
 
 
@@ -37,6 +39,21 @@ class WindowAssessed:
     assessment: AnyAssessment
     window: Window
     seconds: float
+    doubt: str = ""
+    """Why labels say that the estimates are off; empty if they do not. Nothing is to be corrected meanwhile."""
+
+    @property
+    def recalibration(self) -> Recalibration:
+        """As it was published."""
+        message = self.assessment.recalibration
+        return withheld(message, self.doubt) if self.doubt else message
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsWaiting:
+    """What waits on disk, by stream; after a commit."""
+
+    flow: Mapping[str, LabelFlow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,5 +93,5 @@ class Reassigned:
     """A commit was refused: what it held is read again by whoever has the partitions now."""
 
 
-Happening = BatchTaken | WindowAssessed | OutcomeKnown | Committed | Turned | Reassigned
+Happening = BatchTaken | WindowAssessed | OutcomeKnown | LabelsWaiting | Committed | Turned | Reassigned
 Observer = Callable[[Happening], None]

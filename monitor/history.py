@@ -15,7 +15,18 @@ import msgspec
 
 from connectors.protocols import Report, Reporting, ReportingSink, SinkReport
 from monitor.countwindows import CountPlan
-from monitor.happenings import BatchTaken, Committed, Happening, Reassigned, Turned, WindowAssessed
+from monitor.happenings import (
+    BatchTaken,
+    Committed,
+    Happening,
+    LabelsWaiting,
+    OutcomeKnown,
+    Reassigned,
+    Turned,
+    WindowAssessed,
+)
+from monitor.labels.outcomes import OutcomeResult
+from monitor.labels.store import LabelFlow
 from monitor.publishing import AnyAssessment, Watched
 from monitor.readings import Reading, reading_of
 from monitor.regression.stream.reference import RegressionReference
@@ -170,6 +181,10 @@ class Flow:
     """By stream and reason."""
     late: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """By stream and reason."""
+    labels: Mapping[str, int] = field(default_factory=dict)
+    """Labels of earlier events, by stream."""
+    label_flow: Mapping[str, LabelFlow] = field(default_factory=dict)
+    """What waits for labels, by stream."""
     partitions: tuple[str, ...] = ()
     idle: frozenset[str] = frozenset()
     held: frozenset[str] = frozenset()
@@ -207,6 +222,11 @@ class Snapshot:
     """Of the reported estimate, by stream."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Features and classes that the caps kept from becoming series, by stream."""
+    outcomes: Mapping[str, tuple[OutcomeResult, ...]] = field(default_factory=dict)
+    """The latest outcomes by stream; the newest is last."""
+    outcome_count: Mapping[str, int] = field(default_factory=dict)
+    outcome_labels: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By stream and what became of them."""
     caps: Caps = Caps()
     generation: int = 0
     """Grows with every window."""
@@ -234,6 +254,7 @@ class History:
         self._events: Counter[str] = Counter()
         self._rejected: Counter[tuple[str, str]] = Counter()
         self._late: Counter[tuple[str, str]] = Counter()
+        self._labels: Counter[str] = Counter()
         self._event_time: dict[str, int] = {}
         self._counted = False
         self._snapshot = Snapshot(
@@ -259,6 +280,10 @@ class History:
             self._count(happening)
         elif isinstance(happening, WindowAssessed):
             self._snapshot = self._with_window(happening)
+        elif isinstance(happening, OutcomeKnown):
+            self._snapshot = self._with_outcome(happening.outcome)
+        elif isinstance(happening, LabelsWaiting):
+            self._snapshot = replace(self._snapshot, flow=replace(self._snapshot.flow, label_flow=happening.flow))
         elif isinstance(happening, Turned):
             self._snapshot = replace(self._snapshot, flow=self._turned(happening))
         elif isinstance(happening, Committed):
@@ -273,6 +298,7 @@ class History:
         self._records[batch.partition] += batch.records
         self._events.update(batch.events)
         self._rejected.update(batch.rejected)
+        self._labels.update(batch.labels)
         self._late.update({(stream, "late"): count for stream, count in batch.late.items()})
         self._late.update({(stream, "late-after-idle"): count for stream, count in batch.late_after_idle.items()})
         self._event_time[batch.partition] = batch.event_time
@@ -295,6 +321,7 @@ class History:
                 events=dict(self._events),
                 rejected=dict(self._rejected),
                 late=dict(self._late),
+                labels=dict(self._labels),
                 last_batch=now,
             )
         return replace(
@@ -343,8 +370,20 @@ class History:
     def _extended(self, track: Track | None, reading: Reading, assessed: WindowAssessed) -> Track:
         kept = min(self._windows, SEGMENT_WINDOWS) if reading.key.segment else self._windows
         earlier = track.readings[-(kept - 1) :] if track is not None and kept > 1 else ()
-        recalibration = _ENCODER.encode(assessed.assessment.recalibration)
+        recalibration = _ENCODER.encode(assessed.recalibration)
         return Track((*earlier, reading), assessed.assessment, recalibration, self.now())
+
+    def _with_outcome(self, outcome: OutcomeResult) -> Snapshot:
+        before, stream = self._snapshot, outcome.stream
+        earlier = before.outcomes.get(stream, ())[-(self._windows - 1) :] if self._windows > 1 else ()
+        counts = {(stream, name): count for name, count in msgspec.structs.asdict(outcome.labels).items()}
+        return replace(
+            before,
+            outcomes={**before.outcomes, stream: (*earlier, outcome)},
+            outcome_count={**before.outcome_count, stream: before.outcome_count.get(stream, 0) + 1},
+            outcome_labels=dict(Counter(before.outcome_labels) + Counter(counts)),
+            generation=before.generation + 1,
+        )
 
 
 def _bounded(tracks: dict[str, Track]) -> dict[str, Track]:

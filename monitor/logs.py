@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from monitor.happenings import BatchTaken, Committed, Happening, Reassigned, WindowAssessed
+from monitor.happenings import BatchTaken, Committed, Happening, OutcomeKnown, Reassigned, WindowAssessed
 
 _LOG = logging.getLogger("shiftwatch")
 _OURS = (_LOG, logging.getLogger("monitor"), logging.getLogger("connectors"))
@@ -37,6 +37,18 @@ def log(happening: Happening) -> None:
             verdict=str(assessment.verdict),
             reason="; ".join(assessment.reasons),
             seconds=round(happening.seconds, 4),
+        )
+    elif isinstance(happening, OutcomeKnown):
+        outcome = happening.outcome
+        _say(
+            logging.INFO if outcome.trusted else logging.WARNING,
+            "outcome",
+            stream=outcome.stream,
+            end=outcome.end,
+            labelled=outcome.labels.joined,
+            missing=outcome.labels.missing,
+            coverage=outcome.coverage,
+            doubt=outcome.doubt,
         )
     elif isinstance(happening, BatchTaken) and (happening.rejected or sum(happening.late_after_idle.values())):
         reasons = {f"{stream or '?'}:{reason}": count for (stream, reason), count in happening.rejected.items()}

@@ -16,6 +16,7 @@ from prometheus_client.samples import Exemplar
 from connectors.protocols import NEVER
 from monitor.catalogue import BY_NAME, CATALOGUE, Spec, metric_of_test
 from monitor.history import Flow, Histogram, History, Snapshot, StreamFacts, Track
+from monitor.labels.outcomes import LabelCounts
 from monitor.readings import Reading, RelationReading
 from monitor.verdict import verdicts
 from monitor.version import __version__
@@ -39,6 +40,7 @@ def families(snapshot: Snapshot, now: float) -> list[Metric]:
     filled = _Filled()
     for facts in snapshot.facts.values():
         _stream(filled, facts, snapshot)
+        _labels(filled, facts, snapshot)
         tracks = snapshot.tracks.get(facts.stream, {})
         whole = tracks.get("")
         if whole is None:
@@ -144,6 +146,37 @@ def _stream(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
         filled.add("source_prior_ratio", (stream, name), _short(priors[name]))
     if facts.window_seconds is not None:
         filled.add("window_length_seconds", (stream,), facts.window_seconds)
+
+
+def _labels(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
+    """What is known of late labels, in streams that await any."""
+    stream, waiting = facts.stream, snapshot.flow.label_flow.get(facts.stream)
+    if waiting is not None:
+        filled.add("labels", (stream,), snapshot.flow.labels.get(stream, 0))
+        filled.add("labels_evicted_windows", (stream,), waiting.evicted_windows)
+        filled.add("labels_thinned", (stream,), waiting.thinned_labels)
+        filled.add("labels_waiting_windows", (stream,), waiting.windows)
+        filled.add("labels_waiting_events", (stream,), waiting.events)
+        filled.add("labels_stored", (stream,), waiting.labels)
+    outcomes = snapshot.outcomes.get(stream)
+    if not outcomes:
+        return
+    last = outcomes[-1]
+    filled.add("outcomes", (stream,), snapshot.outcome_count.get(stream, 0), last.window)
+    for reason in LabelCounts.__struct_fields__:
+        filled.add("outcome_labels", (stream, reason), snapshot.outcome_labels.get((stream, reason), 0))
+    filled.add("outcome_window_end_timestamp_seconds", (stream,), last.ends / 1e6)
+    filled.add("estimates_trusted", (stream,), float(last.trusted))
+    for name in facts.classes[: snapshot.caps.classes]:
+        if name in last.classes:
+            one = last.classes[name]
+            filled.add("outcome_realised_ratio", (stream, name), _short(one.realised))
+            filled.add("outcome_error_ratio", (stream, name), _short(one.error))
+            filled.add("outcome_covered", (stream, name), float(one.covered))
+    for measure, score in (("brier", last.brier), ("log_loss", last.log_loss)):
+        if score is not None:
+            filled.add(f"outcome_{measure}_before", (stream,), _short(score.before))
+            filled.add(f"outcome_{measure}_after", (stream,), _short(score.after))
 
 
 def _last_window(filled: _Filled, facts: StreamFacts, track: Track) -> None:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from connectors.protocols import Message
 from monitor.assessment import Assessment, assess
+from monitor.corrected import corrected_events
 from monitor.labels.store import Awaited
 from monitor.references import AnyReference
 from monitor.regression.stream import RegressionAssessment, RegressionReference, assess_regression
 from monitor.result import encode
 from monitor.windowing import Plan
-from monitor.windows import Window, by_segment
+from monitor.windows import Window, WindowKey, by_segment
 
 AnyAssessment = Assessment | RegressionAssessment
 
@@ -28,6 +29,13 @@ class Watched:
     dead_letter_late: bool = False
     awaited: Awaited | None = None
     """Whether, and how long, windows wait for labels."""
+    corrected: bool = False
+    """Whether a window's events are published once more, with corrected posteriors."""
+
+    @property
+    def identified(self) -> bool:
+        """Whether the ids of events are needed."""
+        return self.awaited is not None or self.corrected
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +55,13 @@ def published(window: Window, watched: Watched) -> Iterator[Published]:
     """One for each of its `parts`."""
     for part in parts(window, watched):
         assessment = assessed(part, watched.reference)
+        again = watched.corrected and not part.key.segment
         yield Published(
             assessment=assessment,
             messages=(
                 Message("results", part.key.id.encode(), assessment.to_json()),
-                Message("recalibrations", _feed_key(part), encode(assessment.recalibration)),
+                Message("recalibrations", feed_key(part.key), encode(assessment.recalibration)),
+                *(corrected_events(part, assessment.recalibration) if again else ()),
             ),
         )
 
@@ -63,6 +73,6 @@ def assessed(window: Window, reference: AnyReference) -> AnyAssessment:
     return assess(window, reference)
 
 
-def _feed_key(window: Window) -> bytes:
+def feed_key(window: WindowKey) -> bytes:
     """A compacted topic keeps the last message of each stream, and of each segment of it."""
-    return f"{window.key.stream}/{window.key.segment}".rstrip("/").encode()
+    return f"{window.stream}/{window.segment}".rstrip("/").encode()

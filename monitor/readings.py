@@ -95,6 +95,8 @@ class Reading:
     why: str
     """The reason for that."""
     multipliers: tuple[float, ...]
+    doubt: str
+    """Why labels of earlier windows say that the estimates are off; empty if they do not."""
     realised: tuple[float, ...] | None
     """Shares of the classes among the labelled events of the window, where there are any."""
     labelled: int
@@ -181,9 +183,10 @@ def _common(assessment: AnyAssessment, assessed: WindowAssessed, shifts: Mapping
             for name, one in shifts.items()
             if one.moved
         ),
-        "apply": assessment.recalibration.apply,
-        "why": assessment.recalibration.reason,
-        "multipliers": assessment.recalibration.multipliers,
+        "apply": assessed.recalibration.apply,
+        "why": assessed.recalibration.reason,
+        "multipliers": assessed.recalibration.multipliers,
+        "doubt": assessed.doubt,
         "seconds": assessed.seconds,
     }
 

@@ -94,6 +94,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 most_segments=stream.max_segments,
                 dead_letter_late=stream.dead_letter_late,
                 awaited=None if stream.labels is None else stream.labels.awaited,
+                corrected=stream.corrected == "window",
             )
     if ends is None or problems:
         raise ConfigurationError(problems)
@@ -107,6 +108,8 @@ def _misplaced(stream: StreamSettings, reference: AnyReference) -> Iterator[str]
         yield "`evidence` is for regression streams; the reference is a classifier's (its labels: `labels`)"
     if stream.labels is not None and regression:
         yield "`labels` is for classifiers; the reference is a regressor's (its labels: `evidence`)"
+    if stream.corrected != "no" and regression:
+        yield "`corrected` is for classifiers: a regressor's events have no posteriors"
 
 
 def _plan(stream: StreamSettings, reference: AnyReference) -> Plan:
@@ -124,7 +127,7 @@ def service(
     decoder = Decoder(
         [one.reference.schema for one in watched.values()],
         segments={name: stream.segments for name, stream in config.streams.items()},
-        identified=[name for name, stream in config.streams.items() if stream.labels or stream.evidence],
+        identified=[name for name, one in watched.items() if one.identified or config.streams[name].evidence],
     )
     pace = Pace(
         commit=config.pace.commit / 1e6, idle=config.pace.idle / 1e6, most_waiting=config.pace.max_waiting_events

@@ -25,6 +25,7 @@ from monitor.happenings import (
     BatchTaken,
     Committed,
     Happening,
+    LabelsWaiting,
     Observer,
     OutcomeKnown,
     Reassigned,
@@ -239,12 +240,12 @@ class Service:
     def _publish(self, timeout: float) -> None:
         """Write what is ready after at most so many seconds, and commit it."""
         for done in self._assessing.take(timeout):
-            outcomes, messages = self._ledger.answered(done)
-            self._outbox.fill(messages)
-            self._tell_outcomes(outcomes)
+            answered = self._ledger.answered(done)
+            self._outbox.fill(answered.messages)
+            self._tell_outcomes(answered.outcomes)
             windows = parts(done.window, self._watched[done.window.key.stream])
             for window, answer in zip(windows, done.answers, strict=True):
-                self._tell(WindowAssessed(answer.published.assessment, window, answer.seconds))
+                self._tell(WindowAssessed(answer.published.assessment, window, answer.seconds, answered.trust.doubt))
             self._settle()
         self._settle()
         ready = self._outbox.ready()
@@ -272,6 +273,7 @@ class Service:
             self._tell(Reassigned(refused=True))
         else:
             self._ledger.committed(checkpoint)
+            self._tell(LabelsWaiting(self._ledger.flow()))
             self._tell(Committed(checkpoint, self._clock.elapsed() - started))
         self._last_commit = self._clock.elapsed()
 

@@ -19,7 +19,7 @@ from monitor.countwindows import CountPlan, CountWindows
 from monitor.evidence import Told
 from monitor.panes import Arrivals, Mark
 from monitor.timewindows import TimePlan, TimeWindows
-from monitor.windows import Window
+from monitor.windows import Window, without_copies
 
 Plan = TimePlan | CountPlan
 
@@ -236,12 +236,15 @@ class Windowing:
             window = self._timed[stream].close(start, closed, because)
             if window is not None:
                 self.mark = deadline
-                yield window
+                yield self._once(window)
 
     def _counted(self, counting: CountWindows, windows: Iterator[Window]) -> Iterator[Window]:
         for window in windows:
             self.mark = counting.mark
-            yield window
+            yield self._once(window)
+
+    def _once(self, window: Window) -> Window:
+        return without_copies(window) if window.key.stream in self._awaiting_labels else window
 
     def _published(self, mark: int) -> None:
         for clock in self._clocks.values():

@@ -204,6 +204,17 @@ def sampled(window: Window, most: int, seed: int = 0) -> Window:
     return replace(window.take(np.sort(kept)), counts=counts)
 
 
+def without_copies(window: Window) -> Window:
+    """Each event once: one that came again with its label, under the same id and time, is one labelled event."""
+    labelled = window.labelled
+    if window.ids is None or window.timestamps is None or not labelled.any():
+        return window
+    names = list(zip(window.ids.tolist(), window.timestamps.tolist(), strict=True))
+    told = {names[row]: row for row in np.flatnonzero(labelled)[::-1].tolist()}
+    kept = np.array([name[0] is None or told.get(name, row) == row for row, name in enumerate(names)])
+    return window if kept.all() else window.take(kept)
+
+
 def by_segment(window: Window, most: int) -> list[Window]:
     """One window for each segment, the biggest `most` by name and the rest together as `OTHER_SEGMENTS`."""
     if window.segments is None:

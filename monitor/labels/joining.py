@@ -33,7 +33,7 @@ def joined(known: Vector, times: Labels, found: Found) -> Joined:
     """Labels for rows: `known` came with the events themselves (NaN where not), `found` afterwards."""
     values = known.copy()
     rows, first = np.unique(found.rows, return_index=True)
-    last = np.append(first[1:], found.rows.size) - 1
+    last = np.append(first, found.rows.size)[1:] - 1
     before = np.empty(found.rows.size)
     before[1:] = found.values[:-1]
     before[first] = known[rows]

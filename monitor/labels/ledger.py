@@ -21,27 +21,17 @@ from monitor.assessment import Assessment
 from monitor.events import DecodedBatch, LateLabels
 from monitor.labels import outcomes
 from monitor.labels.outcomes import OutcomeResult
-from monitor.labels.store import Arrived, Awaited, LabelStore, Waiting
+from monitor.labels.store import Arrived, Awaited, LabelFlow, LabelStore, Waiting
 from monitor.labels.trust import Trust, shown, trust
 from monitor.outbox import Ready
 from monitor.panes import Arrivals
+from monitor.publishing import Published
+from monitor.recalibration import withheld
 from monitor.result import encode
 from monitor.timewindows import TimePlan
 from monitor.tolerances import TRUST_OUTCOMES
 from monitor.windowing import LeftOut, Plan
 from monitor.windows import Window
-
-
-@dataclass(frozen=True, slots=True)
-class LabelFlow:
-    """What waits for labels in one stream."""
-
-    windows: int
-    events: int
-    labels: int
-    evicted_windows: int
-    """Whose events had to go because too many were waiting; since the start, as is the next one."""
-    thinned_labels: int
 
 
 @dataclass(slots=True)
@@ -71,6 +61,18 @@ class _Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """What follows from a window's answer."""
+
+    outcomes: list[OutcomeResult]
+    """Those that were due when it closed,"""
+    messages: list[Message]
+    """and all messages: theirs come first."""
+    trust: Trust
+    """What those and earlier ones say about the stream's estimates."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Step:
     """What happens next, in the order of event time."""
 
@@ -86,7 +88,7 @@ class Ledger:
     def __init__(self, awaited: Mapping[str, Awaited], plans: Mapping[str, Plan]) -> None:
         self._stores = {path: LabelStore(path) for path in sorted({one.store for one in awaited.values()})}
         self._streams = {
-            name: _Stream(one, plans[name], self._stores[one.store], self._stores[one.store].sizes(name)[2])
+            name: _Stream(one, plans[name], self._stores[one.store], self._stores[one.store].labels(name))
             for name, one in sorted(awaited.items())
         }
         self._steps: deque[_Step] = deque()
@@ -125,25 +127,20 @@ class Ledger:
             self._steps.append(_Step(mark, window=False))
         return expected
 
-    def answered(self, done: Done) -> tuple[list[OutcomeResult], list[Message]]:
-        """The outcomes that were due when a window closed, and all messages: theirs come before the window's own."""
-        step = self._steps.popleft()
-        outcomes = self._outcomes(step.mark)
-        self._keep(done, step.mark)
-        own = [each for answer in done.answers for each in answer.published.messages]
-        return outcomes, [*map(message, outcomes), *own]
+    def answered(self, done: Done) -> Answered:
+        """A window's answer has come: what is published, and what was due before it."""
+        mark = self._steps.popleft().mark
+        outcomes = self._outcomes(mark)
+        trusted = self._trust(done.window.key.stream, mark)
+        self._keep(done, mark)
+        own = [each for answer in done.answers for each in _said(answer.published, trusted)]
+        return Answered(outcomes, [*map(message, outcomes), *own], trusted)
 
     def settled(self) -> list[OutcomeResult] | None:
         """The outcomes due at the end of a turn; None if none is waited for, or a window has to be answered first."""
         if not self._steps or self._steps[0].window:
             return None
         return self._outcomes(self._steps.popleft().mark)
-
-    def trust(self, stream: str, mark: int) -> Trust:
-        """What the outcomes that were due at that event time say about a stream's estimates."""
-        if stream not in self._streams:
-            return Trust()
-        return trust(self._streams[stream].store.remembered(stream, mark, TRUST_OUTCOMES))
 
     def flushed(self, ready: Ready) -> Checkpoint:
         """Before the sink commits: what it builds on is on disk, and the checkpoint names what is published with it."""
@@ -185,7 +182,7 @@ class Ledger:
         """What waits, by stream."""
         flow = {}
         for name, stream in self._streams.items():
-            windows, events, _ = stream.store.sizes(name)
+            windows, events = stream.store.size(name)
             flow[name] = LabelFlow(windows, events, stream.labels, stream.evicted, stream.thinned)
         return flow
 
@@ -193,6 +190,12 @@ class Ledger:
         """What was not flushed comes again."""
         for store in self._stores.values():
             store.close()
+
+    def _trust(self, stream: str, mark: int | None) -> Trust:
+        """What the outcomes that were due when a window closed say about its stream's estimates."""
+        if stream not in self._streams or mark is None:
+            return Trust()
+        return trust(self._streams[stream].store.remembered(stream, mark, TRUST_OUTCOMES))
 
     def _due(self, mark: int | None) -> list[tuple[int, str, str]]:
         return sorted(
@@ -246,6 +249,16 @@ class Ledger:
 def message(outcome: OutcomeResult) -> Message:
     """An outcome goes where results go, under a key of its own."""
     return Message("results", _key(outcome.window), encode(outcome))
+
+
+def _said(published: Published, trusted: Trust) -> Iterator[Message]:
+    """What is published of a window; nothing is to be corrected by estimates that labels have shown to be off."""
+    for each in published.messages:
+        if each.channel == "recalibrations" and not trusted.trusted:
+            refused = withheld(published.assessment.recalibration, trusted.doubt)
+            yield replace(each, value=encode(refused))
+        else:
+            yield each
 
 
 def _key(window: str) -> bytes:

@@ -113,6 +113,11 @@ class OutcomeResult(result.Part, frozen=True):
     """Why not."""
     versions: result.Versions
 
+    @property
+    def ends(self) -> int:
+        """When the window ended, microseconds since the epoch."""
+        return int(np.datetime64(self.end.removesuffix("Z"), "us").astype(np.int64))
+
 
 def told(assessment: Assessment) -> bytes:
     """What is kept of a published window."""

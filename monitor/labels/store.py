@@ -93,6 +93,18 @@ class Awaited:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelFlow:
+    """What waits for labels in one stream."""
+
+    windows: int
+    events: int
+    labels: int
+    evicted_windows: int
+    """Whose events had to go because too many were waiting; since the start, as is the next one."""
+    thinned_labels: int
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """A closed window that waits for its labels."""
 
@@ -323,16 +335,20 @@ class LabelStore:
                 (stream, surplus),
             )
 
-    def sizes(self, stream: str) -> tuple[int, int, int]:
-        """Windows that wait, their events on disk, and labels."""
+    def size(self, stream: str) -> tuple[int, int]:
+        """Windows that wait, and their events on disk."""
         with self._trouble():
             windows, events = self._db.execute(
                 "SELECT count(*), coalesce(sum(CASE WHEN rows IS NULL THEN 0 ELSE events END), 0) "
                 "FROM windows WHERE stream = ?",
                 (stream,),
             ).fetchone()
-            labels = self._db.execute("SELECT count(*) FROM labels WHERE stream = ?", (stream,)).fetchone()[0]
-        return windows, events, labels
+        return windows, events
+
+    def labels(self, stream: str) -> int:
+        """How many labels there are: counted one by one."""
+        with self._trouble():
+            return int(self._db.execute("SELECT count(*) FROM labels WHERE stream = ?", (stream,)).fetchone()[0])
 
     def flush(self) -> None:
         """Make everything durable."""

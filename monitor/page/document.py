@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from connectors.protocols import NEVER
 from monitor.history import Flow, Snapshot, StreamFacts, Track
+from monitor.labels.outcomes import OutcomeResult
 from monitor.page import charts, regression
 from monitor.page.charts import Bins
 from monitor.page.words import WAITING, Said, moment, number, percent, said, seconds, span, text
@@ -15,6 +16,7 @@ MOST_CLASSES = 6
 MOST_STREAMS = 12
 """Shown in full on one page; of more, each has a line and a page of its own."""
 RECENT = 15
+OUTCOMES = 5
 
 ICON = (
     "<link rel=icon href=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E"
@@ -29,7 +31,7 @@ def document(snapshot: Snapshot, now: float, stream: str = "") -> str:
     full = shown if len(shown) <= MOST_STREAMS else []
     parts = [
         _overview(snapshot, now) if len(snapshot.facts) > 1 and not stream else "",
-        *(_stream(snapshot.facts[one], snapshot.tracks.get(one, {}), now) for one in full),
+        *(_stream(snapshot.facts[one], snapshot.tracks.get(one, {}), snapshot, now) for one in full),
         _loop(snapshot.flow, snapshot.started, now),
     ]
     title = _title(snapshot, shown)
@@ -70,7 +72,7 @@ def _overview(snapshot: Snapshot, now: float) -> str:
     return f'<section class="card"><h2>Streams</h2><ul class="overview">{"".join(lines)}</ul></section>'
 
 
-def _stream(facts: StreamFacts, tracks: Mapping[str, Track], now: float) -> str:
+def _stream(facts: StreamFacts, tracks: Mapping[str, Track], snapshot: Snapshot, now: float) -> str:
     name, track = facts.stream, tracks.get("")
     if track is None:
         return (
@@ -85,7 +87,7 @@ def _stream(facts: StreamFacts, tracks: Mapping[str, Track], now: float) -> str:
         f'<figure class="wide"><figcaption>Verdicts <span>of the last {number(len(track.readings))} windows</span>'
         f"</figcaption>{charts.strip(bins)}{charts.ticks(bins)}{_legend(track.readings)}</figure>"
         f"{regression.chart(facts, bins) or _classes(facts, bins)}{_features(bins, latest)}"
-        f"{_trust(latest)}{_events(bins, latest)}"
+        f"{_trust(latest)}{_outcomes(snapshot.outcomes.get(name, ()))}{_events(bins, latest)}"
         f"{_segments(tracks, track)}{_recent(track.readings)}"
         f'<script type="application/json" class="values">{values}</script></section>'
     )
@@ -221,6 +223,34 @@ def _trust(latest: Reading) -> str:
         [(one.method, percent(one.priors[at]), "yes" if one.converged else "no") for one in latest.estimates],
     )
     return f'<h3>Trust</h3><p>{text(told.method)}: {converged}.</p><div class="pair">{tests}{others}</div>'
+
+
+def _outcomes(outcomes: Sequence[OutcomeResult]) -> str:
+    """What labels said afterwards."""
+    if not outcomes:
+        return ""
+    last = outcomes[-1]
+    doubt = "" if last.trusted else f'<p class="stale">{text(last.doubt[:1].upper() + last.doubt[1:])}.</p>'
+    rows = [
+        (
+            moment(one.ends),
+            f"{number(one.labels.joined)} of {number(one.events)}",
+            "" if one.coverage is None else f"{sum(each.covered for each in one.classes.values())}/{len(one.classes)}",
+            _largest_error(one),
+            "" if one.brier is None else f"{one.brier.before:.4f}",
+            "" if one.brier is None or not one.applied else f"{one.brier.after:.4f}",
+        )
+        for one in reversed(outcomes[-OUTCOMES:])
+    ]
+    heads = ("window ends", "labelled", "intervals that held", "largest error", "Brier", "corrected")
+    return f"<h3>What labels said afterwards</h3>{doubt}{_table('The last windows whose labels came', heads, rows)}"
+
+
+def _largest_error(one: OutcomeResult) -> str:
+    if not one.classes:
+        return ""
+    name, worst = max(one.classes.items(), key=lambda item: abs(item[1].error))
+    return f"{name} {worst.error:+.3f}"
 
 
 def _leading(one: Reading) -> int:

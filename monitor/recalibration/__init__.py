@@ -15,6 +15,7 @@ from monitor.recalibration.message import (
     imply,
     justified,
     settled,
+    withheld,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "imply",
     "justified",
     "settled",
+    "withheld",
 ]
 
 

@@ -280,6 +280,8 @@ class FileFeed:
                     break
                 self._offset += len(line)
                 table = json.loads(line)
+                if table.get("schema") and "recalibration" not in table:
+                    continue  # a results file says other things, too
                 message = decoded(table.get("recalibration", table))
                 if (message.validity.stream, message.validity.segment) == self._of:
                     self._latest = message

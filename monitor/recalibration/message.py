@@ -117,7 +117,9 @@ def imply(
         multipliers=tuple(float(r) for r in ratios),
         log_multipliers=tuple(logs),
         thresholds=thresholds,
-        inputs=dict(inputs),
+        # The values alone cannot tell a stretch from a mirror image, and to mirror an input that was stretched ruins
+        # the scores: what does not keep the order of the values is left alone.
+        inputs={name: one for name, one in inputs.items() if one.alpha > 0},
         validity=validity,
         apply=apply,
         reason=reason,
@@ -168,6 +170,14 @@ def settled(previous: Recalibration | None, current: Recalibration) -> Recalibra
 
 def _unsure(reason: str) -> bool:
     return reason.startswith(("the change of the class mix", "no class changed", "the verdict is stable"))
+
+
+def withheld(message: Recalibration, reason: str) -> Recalibration:
+    """The same estimate, not to be applied."""
+    if not (message.apply or message.inputs):
+        return message
+    nothing = identity(message.classes, np.array(message.source_priors), message.validity, reason)
+    return replace(nothing, target_priors=message.target_priors)
 
 
 def identity(

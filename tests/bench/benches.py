@@ -42,6 +42,7 @@ BENCHES = (
     Bench("priors_coverage", "whether the 95 % intervals hold the truth"),
     Bench("priors_contamination", "estimates of windows in which some events belong to no class"),
     Bench("verdicts", "how often the verdict is right"),
+    Bench("feed", "whether corrected scores are better, and never worse"),
     Bench("regression", "adaptive mixtures of regressions"),
     Bench("trees", "versatile decision trees", data=True),
     Bench("papers_caelen", "Caelen's thesis again", data=True),

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from monitor.arrays import Labels, Matrix, Vector
+from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
 from monitor.assessment import CHEAP
 from monitor.priors import ESTIMATORS
 from monitor.reference import Reference
@@ -113,9 +113,10 @@ def moved_priors(priors: Vector, rng: np.random.Generator) -> Vector:
 
 
 def window(made: World, shift: str, size: int, rng: np.random.Generator) -> Window:
-    """A window with one kind of shift, scored by the world's model."""
+    """A window with one kind of shift, scored by the world's model, with the labels that a monitor does not see."""
     priors = moved_priors(made.priors, rng) if shift in {"prior", "both"} else made.priors
     labels = rng.choice(made.classes, size=size, p=priors)
+    truth = labels.copy()
     rotation = None
     if shift == "rotated":
         # Two numbers at a time trade places: every number keeps its centre, and gets its neighbour's noise.
@@ -126,6 +127,7 @@ def window(made: World, shift: str, size: int, rng: np.random.Generator) -> Wind
     if shift == "unknown":
         newcomers = rng.random(size) < 0.05
         inside[newcomers] = _elsewhere(made) + rng.normal(size=(int(newcomers.sum()), made.numbers))
+        truth[newcomers] = UNLABELLED
     features = made.outside(inside, labels, rng)
     column = int(rng.integers(made.numbers))
     values = features[:, column]
@@ -136,7 +138,7 @@ def window(made: World, shift: str, size: int, rng: np.random.Generator) -> Wind
     if shift == "monotone":
         z = (values - middle) / unit
         features[:, column] = middle + unit * np.where(z > 0, 1.8, 0.7) * z
-    return Window.of(made.posteriors(features), features)
+    return Window.of(made.posteriors(features), features, truth)
 
 
 def _elsewhere(made: World) -> Vector:

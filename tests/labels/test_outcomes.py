@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -19,8 +20,8 @@ from monitor.publishing import Watched
 from monitor.service import Pace, Service
 from monitor.timewindows import TimePlan
 from monitor.windowing import Plan
-from tests.labels.streams import Feedback
-from tests.service.streams import reference
+from tests.labels.streams import Feedback, told
+from tests.service.streams import SECOND_MS, START_MS, reference
 from tests.service.test_service import after
 
 SECOND = 1_000_000
@@ -83,7 +84,7 @@ def outcomes_in(values: list[bytes]) -> list[dict[str, Any]]:
     return [table for table in tables if table["schema"] == "shiftwatch.outcome.v1"]
 
 
-@settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(
     batch=st.integers(1, 300),
     crashes=st.lists(st.tuples(st.integers(1, 9), st.booleans()), max_size=4),
@@ -103,7 +104,7 @@ def test_crashes_anywhere_change_no_byte(batch: int, crashes: list[tuple[int, bo
     assert len(outcomes_in(once)) >= 6
 
 
-@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(batch=st.integers(1, 300), stop=st.integers(0, 6))
 def test_labels_in_a_partition_of_their_own_count_the_same(batch: int, stop: int) -> None:
     with TemporaryDirectory() as folder:
@@ -111,3 +112,89 @@ def test_labels_in_a_partition_of_their_own_count_the_same(batch: int, stop: int
         service(FEEDBACK.apart, MemorySink(log), store, batch=batch).run(after(stop))
         service(FEEDBACK.apart, MemorySink(log), store, batch=batch).run()
     assert log.values("results") == results(FEEDBACK.apart, batch=1000)
+
+
+def test_realised_shares_and_counts_are_those_of_the_labels() -> None:
+    feedback = Feedback(events=60, delay=20, copies=0.3)
+    (outcome,) = [
+        one for one in outcomes_in(results(feedback.together)) if one["start"] == "2025-06-15T15:06:00.000000Z"
+    ]
+    assert outcome["window"].split("/")[2:] == [str(START_MS * 1000 // MINUTES.size * MINUTES.size), "1750000020000000"]
+    first = [name for name in feedback.truth if int(name[1:]) < 20]
+    assert outcome["labels"]["joined"] == len(first)
+    assert outcome["labels"]["missing"] == 20 - len(first)
+    positives = sum(feedback.truth[name] for name in first) / len(first)
+    assert outcome["classes"]["yes"]["realised"] == pytest.approx(positives)
+    assert outcome["classes"]["yes"]["error"] == pytest.approx(outcome["classes"]["yes"]["estimate"] - positives)
+
+
+def event(name: str, second: int, positive: float = 0.5, **more: object) -> bytes:
+    table = {"stream": "s", "id": name, "timestamp": START_MS + second * SECOND_MS, **more}
+    return json.dumps({**table, "posteriors": [1 - positive, positive]}).encode()
+
+
+def first_outcome(*records: bytes, **options: Any) -> dict[str, Any]:
+    """Of the first 20 seconds, when these records are followed by an event that lets everything come due."""
+    return outcomes_in(results({"p": [*records, event("last", 1_000)]}, **options))[0]
+
+
+def label(name: str, word: str, second: int) -> bytes:
+    return told(name, word, START_MS + second * SECOND_MS)
+
+
+def test_the_last_label_holds_and_what_came_before_it_is_counted() -> None:
+    outcome = first_outcome(
+        event("a", 1),
+        event("b", 2),
+        label("a", "no", 5),
+        label("a", "no", 6),
+        label("a", "yes", 7),
+        label("x", "no", 8),
+    )
+    expected = {"joined": 1, "missing": 1, "stateless": 0, "duplicate": 1, "contradicting": 1, "early": 0, "unknown": 1}
+    assert outcome["labels"] == expected
+    assert outcome["classes"]["yes"]["realised"] == 1
+
+
+def test_a_label_that_comes_first_is_counted_and_joins() -> None:
+    labels = first_outcome(label("a", "yes", 1), event("a", 4))["labels"]
+    assert (labels["joined"], labels["early"]) == (1, 1)
+
+
+def test_a_label_counts_until_the_clock_of_its_partition_passes_the_deadline() -> None:
+    """The window ends at second 20, and waits 60 seconds and 10 for stragglers: until second 90."""
+    assert first_outcome(event("a", 1), label("a", "yes", 89))["labels"]["joined"] == 1
+    assert first_outcome(event("a", 1), label("a", "yes", 90))["labels"]["joined"] == 0
+    assert first_outcome(event("a", 1), event("b", 95), label("a", "yes", 60))["labels"]["joined"] == 0
+
+
+def test_a_late_copy_with_its_label_joins_its_event_and_is_no_late_event() -> None:
+    values = results({"p": [event("a", 1), event("b", 50), event("a", 1, label="yes"), event("last", 1_000)]})
+    assert outcomes_in(values)[0]["labels"]["joined"] == 1
+    windows = [json.loads(value) for value in values if b"window.v1" in value]
+    assert [one["events"]["late"] for one in windows] == [0, 0, 0]
+    assert [one["events"]["used"] for one in windows] == [1, 1, 1]
+
+
+def test_a_copy_of_an_event_that_was_never_seen_counts_by_its_own_time_and_posteriors() -> None:
+    outcome = first_outcome(event("a", 1), event("b", 50), event("z", 3, 0.9, label="yes"))
+    assert (outcome["labels"]["joined"], outcome["labels"]["stateless"], outcome["labels"]["missing"]) == (1, 1, 1)
+    assert outcome["brier"]["before"] == pytest.approx(0.01)
+
+
+def test_a_copy_within_the_lateness_does_not_count_twice() -> None:
+    values = results({"p": [event("a", 1), event("a", 1, label="yes"), event("last", 1_000)]})
+    assert json.loads(values[0])["events"]["used"] == 1
+    assert outcomes_in(values)[0]["labels"]["joined"] == 1
+
+
+def test_beyond_the_bound_the_oldest_windows_lose_their_events_and_keep_their_outcome() -> None:
+    records = [event(f"e{second}", second) for second in range(200)]
+    kept = [(one["kept"], one["labels"]["joined"]) for one in outcomes_in(results({"p": records}, most=130))]
+    labelled = [*records, *(label(f"e{second}", "no", 205) for second in range(200))]
+    assert kept == [(True, 0)] * 4
+    found = [
+        (one["kept"], one["labels"]["joined"])
+        for one in outcomes_in(results({"p": labelled}, wait=600 * SECOND, most=130))
+    ]
+    assert found == [(False, 0), (False, 0), (True, 60), (True, 60)]

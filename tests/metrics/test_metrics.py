@@ -39,7 +39,20 @@ def full_story() -> Story:
     story.busy(rejected=2)
     story.window(Verdict.PRIOR_SHIFT, labels=np.array([0, 1, 2, 0, 1, 2, 0, 0, 0, 0]), apply=True)
     story.window(segment="country=BE")
+    story.outcome()
     return story
+
+
+def test_an_outcome_shows_what_was_and_whether_estimates_are_to_be_trusted() -> None:
+    story = full_story()
+    assert value(story, "shiftwatch_outcome_realised_ratio", **{"stream": "made-up", "class": "class_0"}) == 1
+    assert value(story, "shiftwatch_estimates_trusted", stream="made-up") == 1
+    assert value(story, "shiftwatch_outcome_labels_total", stream="made-up", reason="joined") == 10
+    assert value(story, "shiftwatch_outcome_labels_total", stream="made-up", reason="unknown") == 3
+    assert value(story, "shiftwatch_labels_waiting_events", stream="made-up") == 300
+    story.outcome(trusted=False)
+    assert value(story, "shiftwatch_estimates_trusted", stream="made-up") == 0
+    assert value(story, "shiftwatch_outcomes_total", stream="made-up") == 2
 
 
 def test_everything_exported_is_in_the_catalogue_and_all_of_the_catalogue_can_be() -> None:
