@@ -1,0 +1,39 @@
+"""The example for engines in deploy/README.md: however a window's rows are spread, the answer is the same bytes."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor import Reference
+from tests.deploy.parts import DEPLOY
+
+
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    labels = np.array([0, 0, 1] * 500)
+    fraud = np.clip(rng.beta(2, 5, 1_500) + 0.3 * labels, 0, 1)
+    inputs = rng.normal(size=(1_500, 2)) + labels[:, None]
+    names = ["amount", "age_days"]
+    posteriors = np.column_stack([1 - fraud, fraud])
+    Reference.fit(posteriors, labels, inputs, classes=["legit", "fraud"], feature_names=names, estimator="em").save(
+        tmp_path / "fraud-v3.ref"
+    )
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"```python\n(.*?)```", (DEPLOY / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    names_of_the_example: dict[str, Any] = {}
+    exec(code.replace("1_000_000", "700"), names_of_the_example)  # noqa: S102 - our own documentation
+    return names_of_the_example
+
+
+def test_the_answer_is_the_same_bytes_however_the_rows_are_spread(example: dict[str, Any]) -> None:
+    rng = np.random.default_rng(2)
+    table = np.column_stack([rng.beta(2, 5, 1_000), rng.normal(size=(1_000, 2))]).tolist()
+    rows = [{"legit": 1 - share, "fraud": share, "amount": a, "age_days": b} for share, a, b in table]
+    whole = example["verdict"]([example["part"](rows)])
+    for tasks in (2, 7):
+        spread = [rows[number::tasks] for number in rng.permutation(tasks)]
+        assert example["verdict"]([example["part"](some) for some in spread]) == whole
