@@ -18,7 +18,7 @@ import numpy as np
 from connectors.protocols import Joined, RawBatch
 from monitor.arrays import Labels
 from monitor.errors import InputError
-from monitor.extraction import Extract, Extractor, Part
+from monitor.extraction import Extract, Extractor, Part, together
 from monitor.schema import StreamSchema
 from monitor.scored import LateLabels, Misfit, Scored, judge
 from monitor.tolerances import AHEAD, RECORD_BYTES, RECORD_EVENTS
@@ -103,14 +103,20 @@ class Decoder:
         """All events and rejections of a batch; `now` is in microseconds since the epoch."""
         rejected: list[Rejected] = []
         extracts: dict[Any, list[Extract]] = {}
-        together = batch.records if isinstance(batch.records, Joined) else None
+        waiting: dict[Any, list[Part]] = {}
+        joined = batch.records if isinstance(batch.records, Joined) else None
         for first in range(0, len(batch.records), _AT_ONCE):
-            items = None if together is None else self._parse_joined(together, first)
+            items = None if joined is None else self._parse_joined(joined, first)
             if items is None:
-                together = None  # where one record is bad the next often is: no more vain attempts
+                joined = None  # where one record is bad the next often is: no more vain attempts
                 items = self._parse(batch.records[first : first + _AT_ONCE], first, rejected)
             for kind, part in self._parts(batch, first, items, rejected):
-                extracts.setdefault(kind, []).append(self._extractors[kind].extract(part))
+                waiting.setdefault(kind, []).append(part)
+                # A stream that has few of the records waits for more of them: an extraction costs the same for any few.
+                if sum(len(one.events) for one in waiting[kind]) >= _AT_ONCE:
+                    extracts.setdefault(kind, []).append(self._extractors[kind].extract(together(waiting.pop(kind))))
+        for kind, few in waiting.items():
+            extracts.setdefault(kind, []).append(self._extractors[kind].extract(together(few)))
         scored: dict[str, Scored] = {}
         late_labels: dict[str, LateLabels] = {}
         for kind, parts in extracts.items():

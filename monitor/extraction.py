@@ -34,6 +34,21 @@ class Part:
     """Of all records of the batch."""
 
 
+def together(parts: Sequence[Part]) -> Part:
+    """Parts of one stream and one batch, in their order, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    position = None
+    if any(part.position is not None for part in parts):
+        position = np.concatenate([_positions(part) for part in parts])
+    events = [event for part in parts for event in part.events]
+    return Part(events, np.concatenate([part.index for part in parts]), position, parts[0].record_times)
+
+
+def _positions(part: Part) -> Labels:
+    return np.zeros(part.index.size, dtype=np.int64) if part.position is None else part.position
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Extract:
     """The same events as arrays, in the same order."""
