@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 
 from connectors.protocols import Checkpoint, RawBatch, Reassignment, Source
-from connectors.worlds import BLOCK, UNKNOWN, Form, Period, Timetable, World, tour
+from connectors.regression_worlds import RegressionPeriod, RegressionTimetable, RegressionWorld
+from connectors.worlds import BLOCK, UNKNOWN, Floats, Form, Period, Timetable, World, tour
 from monitor.errors import ConfigurationError
 from monitor.tables import Duration, read
 
@@ -46,9 +47,14 @@ class SyntheticOptions:
     """Whether events carry their features."""
     labelled: float = 0.0
     """Share of events that carry their true class."""
+    regressor: RegressionWorld | None = None
+    """A regression stream instead, with periods of its own; they say which events are labelled."""
+    regression: tuple[RegressionPeriod, ...] = ()
 
     def problems(self) -> Iterator[str]:
         """What the types cannot say."""
+        if (self.regressor is None) != (not self.regression):
+            yield "want `regressor` and `regression` (its periods) together"
         if self.partitions < 1:
             yield "want at least one partition"
         if not self.periods:
@@ -59,7 +65,7 @@ class SyntheticOptions:
 class Injected:
     """The truth about one period."""
 
-    period: Period
+    period: Period | RegressionPeriod
     start: int
     """Event time of its first event, and of the first event after it; microseconds."""
     end: int
@@ -79,9 +85,9 @@ class SyntheticSource:
 
     def __init__(self, options: SyntheticOptions = SyntheticOptions()) -> None:
         self.options = options
-        self.timetable = Timetable(options.world, options.periods)
+        self._encoder = encoder(options)
+        self.timetable = self._encoder.timetable
         self._next = {f"synthetic-{number}": 0 for number in range(options.partitions)}
-        self._encoder = Encoder(self.timetable, options)
         self._block = lru_cache(maxsize=2)(self._encoder.block)
         self._started = 0.0
         self._dealt = 0
@@ -147,18 +153,17 @@ class SyntheticSource:
 
 
 class Encoder:
-    """Writes events as JSON."""
+    """Writes a classifier's events as JSON."""
 
     def __init__(self, timetable: Timetable, options: SyntheticOptions) -> None:
-        self._timetable = timetable
+        self.timetable = timetable
         self._options = options
 
     def block(self, number: int) -> list[bytes]:
         """The records of one block; malformed ones take each kind in turn."""
-        block, options, world = self._timetable.block(number), self._options, self._timetable.world
+        block, options, world = self.timetable.block(number), self._options, self.timetable.world
         population = block.population
-        age = (block.jitter * options.disorder).astype(np.int64)
-        times = _texts(options.start + block.numbers * options.interval - age)
+        times = _times(options, block.numbers, block.jitter)
         posteriors = np.round(population.posteriors, 6).tolist()
         inputs = np.round(population.features, 4).tolist()  # NaN is written as null
         labelled = (block.lot < options.labelled) & (population.labels != UNKNOWN)
@@ -168,10 +173,10 @@ class Encoder:
                 "stream": world.stream,
                 "id": f"e{event_number}",
                 "timestamp": times[row],
-                "posteriors": self._shaped(world.classes, posteriors[row]),
+                "posteriors": _shaped(options.form, world.classes, posteriors[row]),
             }
             if options.features:
-                event["features"] = self._shaped(world.features, inputs[row])
+                event["features"] = _shaped(options.form, world.features, inputs[row])
             if labelled[row]:
                 event["label"] = world.classes[population.labels[row]]
             if block.malformed[row]:
@@ -180,8 +185,52 @@ class Encoder:
                 records.append(msgspec.json.encode(event))
         return records
 
-    def _shaped(self, names: Sequence[str], values: Sequence[Any]) -> Any:
-        return values if self._options.form == "list" else dict(zip(names, values, strict=True))
+
+class RegressionEncoder:
+    """Writes a regressor's events as JSON."""
+
+    def __init__(self, timetable: RegressionTimetable, options: SyntheticOptions) -> None:
+        self.timetable = timetable
+        self._options = options
+
+    def block(self, number: int) -> list[bytes]:
+        """The records of one block."""
+        block, options, world = self.timetable.block(number), self._options, self.timetable.world
+        population = block.population
+        times = _times(options, block.numbers, block.jitter)
+        predictions, targets = (np.round(one, 4).tolist() for one in (population.predictions, population.targets))
+        inputs = np.round(population.features, 4).tolist()
+        records = []
+        for row, event_number in enumerate(block.numbers.tolist()):
+            event: dict[str, Any] = {
+                "stream": world.stream,
+                "id": f"e{event_number}",
+                "timestamp": times[row],
+                "prediction": predictions[row],
+            }
+            if options.features:
+                event["features"] = _shaped(options.form, world.features, inputs[row])
+            if block.labelled[row]:
+                event["label"] = targets[row]
+            records.append(msgspec.json.encode(event))
+        return records
+
+
+def encoder(options: SyntheticOptions) -> Encoder | RegressionEncoder:
+    """Of the kind of stream that the options describe."""
+    if options.regressor is not None:
+        return RegressionEncoder(RegressionTimetable(options.regressor, options.regression), options)
+    return Encoder(Timetable(options.world, options.periods), options)
+
+
+def _shaped(form: Form, names: Sequence[str], values: Sequence[Any]) -> Any:
+    return values if form == "list" else dict(zip(names, values, strict=True))
+
+
+def _times(options: SyntheticOptions, numbers: Any, jitter: Floats) -> list[str]:
+    """Event times, out of order by as much as is wanted."""
+    age = (jitter * options.disorder).astype(np.int64)
+    return _texts(options.start + numbers * options.interval - age)
 
 
 def _texts(times: Any) -> list[str]:
@@ -208,9 +257,9 @@ _SPOILERS: tuple[Callable[[dict[str, Any]], bytes], ...] = (
 
 def write(path: Path, options: SyntheticOptions) -> int:
     """All events into one file, one a line; returns how many."""
-    encoder = Encoder(Timetable(options.world, options.periods), options)
-    events = sum(period.events for period in options.periods)
+    writer = encoder(options)
+    events = writer.timetable.events
     with path.open("wb") as file:
         for number in range(-(-events // BLOCK)):
-            file.write(b"".join(record + b"\n" for record in encoder.block(number)))
+            file.write(b"".join(record + b"\n" for record in writer.block(number)))
     return events

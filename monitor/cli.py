@@ -14,6 +14,7 @@ SUCCESS, FAILURE, BAD_CONFIGURATION = 0, 1, 2
 DESCRIPTION = """\
 Watches the scored events of a classifier in production. For every window of events it says, without labels,
 whether anything moved, what moved, how much of each class is out there now, and how to correct the scores.
+Of a regressor's events, and the few labels that come, it says whether the label still depends on the inputs as it did.
 
   shiftwatch demo                                    see it work, with nothing else installed
   shiftwatch reference build holdout.jsonl -o x.ref  what the model looked like on labelled data
@@ -48,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     demo = _command(commands, "demo", "a synthetic stream with known shifts, and what is said about them")
     demo.add_argument("--out", type=Path, default=Path("shiftwatch-demo"), help="folder for everything it writes")
     demo.add_argument("--seed", type=int, default=1, help="draws another stream (default: 1)")
+    demo.add_argument("--regression", action="store_true", help="a regressor's stream instead of a classifier's")
     demo.add_argument("--fast", action="store_true", help="do not slow down to a pace that can be watched")
     demo.set_defaults(run=_demo)
 
@@ -100,6 +102,10 @@ def _command(
 
 
 def _demo(given: argparse.Namespace) -> int:
+    if given.regression:
+        from monitor.regression_demo import regression_demo  # noqa: PLC0415
+
+        return regression_demo(given.out, seed=given.seed, fast=given.fast)
     from monitor.demo import demo  # noqa: PLC0415
 
     return demo(given.out, seed=given.seed, fast=given.fast)

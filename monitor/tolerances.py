@@ -451,3 +451,6 @@ TRUST_LEVEL = 0.01
 # Share of the squared misfit that may stay when events of an unknown class are taken out. Of a class that came in
 # addition 0 to 25 % stayed in trial worlds, of classes that were turned about their centres 45 to 95 %.
 MISFIT_LEFT = 0.5
+
+# Labelled rows with a number beyond this are no evidence: the squares of a few such leave the range of floats.
+LARGEST_NUMBER = 1e100

@@ -15,7 +15,7 @@ from monitor.regression.adaptation import Adaptation, adapt
 from monitor.regression.mixture import Mixture
 from monitor.regression.relation import RelationStatus, RelationTest, relation_test
 from monitor.regression.stream.reference import RegressionReference
-from monitor.tolerances import EVIDENCE_ROWS, RELATION_FLOOR
+from monitor.tolerances import EVIDENCE_ROWS, LARGEST_NUMBER, RELATION_FLOOR
 from monitor.windows import Window, sampled
 
 
@@ -104,11 +104,12 @@ def corrected(predictions: Vector, inputs: Matrix, before: Mixture, now: Mixture
 
 
 def _complete(evidence: Window, reference: RegressionReference) -> tuple[Vector, Matrix, Vector]:
-    """Predictions, inputs and labels of the rows that have all of them."""
+    """Predictions, inputs and labels of the rows that have all of them, and none that is absurd."""
     if not evidence.events or evidence.predictions is None or evidence.targets is None:
         return np.zeros(0), np.zeros((0, reference.mixture.inputs)), np.zeros(0)
     inputs = reference.relation_inputs(evidence)
-    whole = np.isfinite(evidence.predictions) & np.isfinite(evidence.targets) & np.isfinite(inputs).all(axis=1)
+    numbers = np.column_stack([evidence.predictions, evidence.targets, inputs])
+    whole = (np.abs(numbers) < LARGEST_NUMBER).all(axis=1)  # false for NaN, too
     return evidence.predictions[whole], inputs[whole], evidence.targets[whole]
 
 

@@ -170,8 +170,10 @@ class RegressionReference:
 
 
 def relation_inputs(predictions: Vector, features: Matrix | None, inputs: tuple[int, ...]) -> Matrix:
-    """The columns that the relation is about."""
-    return predictions[:, None] if features is None or not inputs else features[:, list(inputs)]
+    """The columns that the relation is about; NaN where events carry no features."""
+    if not inputs:
+        return predictions[:, None]
+    return np.full((predictions.size, len(inputs)), np.nan) if features is None else features[:, list(inputs)]
 
 
 def _check(predictions: Vector, targets: Vector, features: Matrix | None) -> None:

@@ -38,7 +38,8 @@ def reasons(
         return (*told, *hint, labels)
     against, p = ", ".join(inputs), p_text(found.test.p_value)
     changed = f"{found.test.description} (the label against {against}; {found.labels:,} labels, p {p})"
-    return (changed, *_error_sentence(found), *told)
+    recent = () if found.helps else ("not corrected yet: the labels do not agree with one another on what changed",)
+    return (changed, *_error_sentence(found), *recent, *told)
 
 
 def label_sentence(found: RelationFound) -> str:
