@@ -30,6 +30,7 @@ from monitor.priors.estimate import (
     labelled_rows,
     no_events,
     nothing,
+    usable,
     usable_rows,
 )
 from monitor.priors.maps import FeatureMap, Kept, Space
@@ -75,13 +76,15 @@ class _Matching:
     def _estimate(self, window: Window, reference: ReferenceView, soft: bool) -> PriorEstimate:
         method = f"{self.name}-soft" if soft else self.name
         kept = reference.statistics[self.name]
-        if not kept or (self.space != "posteriors" and window.features is None):
-            raise InputError(f"{method}: want features in both the reference and the window, got none")
+        if not kept:
+            wanted = "rows of every class" + ("" if self.space == "posteriors" else ", with features,")
+            raise InputError(f"{method}: want {wanted} in the reference")
+        if self.space != "posteriors" and window.features is None:
+            raise InputError(f"{method}: want features in the window, got none")
         g, dropped = usable_rows(window.posteriors)
         features = window.features
         if dropped and features is not None:
-            clean = np.isfinite(window.posteriors).all(axis=1) & (window.posteriors >= 0).all(axis=1)
-            features = features[clean & (window.posteriors.sum(axis=1) > 0)]
+            features = features[usable(window.posteriors)]
         if g.shape[0] == 0:
             return no_events(method, reference.source_priors, dropped)
         total = np.zeros(kept["projection"].shape[1])

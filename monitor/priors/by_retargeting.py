@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from monitor.arrays import Matrix, Vector
+from monitor.errors import InputError
 from monitor.priors import em
 from monitor.priors.by_matching import from_mean, reduce
 from monitor.priors.estimate import (
@@ -39,8 +40,10 @@ def _summarise(hold_out: HoldOut) -> Statistics:
 
 def _estimate(window: Window, reference: ReferenceView) -> PriorEstimate:
     kept, pi = reference.statistics["retargeted"], reference.source_priors
+    if not kept:
+        raise InputError("retargeted: want rows of every class in the reference")
     g, dropped = usable_rows(window.posteriors)
-    if g.shape[0] == 0 or not kept:
+    if g.shape[0] == 0:
         return no_events("retargeted", pi, dropped)
     start = em.maximum_likelihood(g, pi)
     # A share of every class: towards a class at 0 no posterior would move, and it could never come back.

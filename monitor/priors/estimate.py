@@ -7,9 +7,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from monitor.arrays import Labels, Matrix, Vector
+from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.errors import InputError
-from monitor.tolerances import CHECKED_ROWS
+from monitor.tolerances import CHECKED_ROWS, POSTERIOR_SUM
 from monitor.windows import Window
 
 Target = Literal["rate", "sample"]
@@ -96,7 +96,7 @@ def without_interval(method: str, priors: Vector, events: int, *, dropped: int =
 
 
 def usable_rows(posteriors: ArrayLike) -> tuple[Matrix, int]:
-    """The rows that mean something, and how many do not: all zero, negative, or not finite.
+    """The rows that mean something, and how many do not. Rows that do not sum to one are made to.
 
     A clean matrix is passed on as it is: a million events are not copied to be checked.
     """
@@ -105,16 +105,27 @@ def usable_rows(posteriors: ArrayLike) -> tuple[Matrix, int]:
         raise InputError(f"posteriors: want shape (events, classes), got {matrix.shape}")
     if all(_clean(matrix[begin : begin + CHECKED_ROWS]) for begin in range(0, matrix.shape[0], CHECKED_ROWS)):
         return matrix, 0
+    good = usable(matrix)
+    kept = matrix[good]
+    # By the largest first: the sum of tiny numbers has no inverse, and that of huge ones is infinite.
+    kept /= kept.max(axis=1, keepdims=True, initial=0.0)
+    kept /= kept.sum(axis=1, keepdims=True)
+    return kept, int(matrix.shape[0] - good.sum())
+
+
+def usable(posteriors: Matrix) -> Flags:
+    """Which rows mean something: neither all zero, nor negative, nor infinite, nor not a number."""
     with np.errstate(invalid="ignore"):
-        sums = matrix.sum(axis=1)
-    good = np.isfinite(sums) & (sums > 0) & (matrix >= 0).all(axis=1)
-    return matrix[good], int(matrix.shape[0] - good.sum())
+        return np.asarray(
+            (posteriors >= 0).all(axis=1) & (posteriors < np.inf).all(axis=1) & (posteriors > 0).any(axis=1)
+        )
 
 
 def _clean(block: Matrix) -> bool:
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         sums = block @ np.ones(block.shape[1])
-    return bool(sums.min() > 0 and sums.max() < np.inf and block.min() >= 0)
+    near = 2.0 * POSTERIOR_SUM
+    return bool(sums.min() > 1.0 - near and sums.max() < 1.0 + near and block.min() >= 0)
 
 
 def positive_priors(priors: ArrayLike, classes: int, name: str = "source_priors") -> Vector:

@@ -20,7 +20,7 @@ from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
 from monitor.priors.counting import predictions
 from monitor.priors.simplex import smallest_curvature
-from monitor.tolerances import BANDWIDTH_ROWS, BANDWIDTHS, FOURIER_FEATURES, LANDMARKS, SINGULAR
+from monitor.tolerances import BANDWIDTH_ROWS, BANDWIDTHS, FARTHEST, FOURIER_FEATURES, LANDMARKS, SINGULAR
 
 Space = Literal["posteriors", "features", "both"]
 Kept = Mapping[str, "Vector | Matrix"]
@@ -43,11 +43,14 @@ def fit_inputs(space: Space, posteriors: Matrix, features: Matrix | None) -> dic
     """
     kept: dict[str, Vector] = {}
     for name, block in _blocks(space, posteriors, features):
-        present = ~np.isnan(block)
+        present = np.isfinite(block)
         count = np.maximum(present.sum(axis=0), 1)
-        centre = np.where(present, block, 0.0).sum(axis=0) / count
-        variance = np.where(present, block - centre, 0.0) ** 2
-        spread = np.sqrt(variance.sum(axis=0) / count)
+        centre = (np.where(present, block, 0.0) / count).sum(axis=0)
+        away = np.where(present, block, centre) - centre
+        # In units of the largest, whose square may be beyond the range of floats.
+        largest = np.abs(away).max(axis=0, initial=0.0)
+        away /= np.where(largest > 0, largest, 1.0)
+        spread = largest * np.sqrt((away**2).sum(axis=0) / count)
         if name == "features":
             scale = np.where(spread > 0, spread, 1.0) * np.sqrt(block.shape[1])
         else:
@@ -57,9 +60,9 @@ def fit_inputs(space: Space, posteriors: Matrix, features: Matrix | None) -> dic
 
 
 def inputs(kept: Kept, space: Space, posteriors: Matrix, features: Matrix | None) -> Matrix:
-    """The columns that the map works on; a missing value becomes the reference's mean."""
+    """The columns that the map works on; a missing value becomes the reference's mean, an absurd one is cut."""
     columns = [
-        np.nan_to_num((block - kept[f"{name}_centre"]) / kept[f"{name}_scale"], nan=0.0)
+        np.clip(np.nan_to_num((block - kept[f"{name}_centre"]) / kept[f"{name}_scale"], nan=0.0), -FARTHEST, FARTHEST)
         for name, block in _blocks(space, posteriors, features)
     ]
     return columns[0] if len(columns) == 1 else np.hstack(columns)

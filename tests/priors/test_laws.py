@@ -5,9 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+from monitor.errors import InputError
 from monitor.priors import COMBINED, ESTIMATORS, PriorEstimate
 from monitor.reference import Reference
-from monitor.windows import Window
+from monitor.windows import Window, merge
 from tests.priors.doubles import PlainReference, Problem
 
 NAMES = sorted(ESTIMATORS)
@@ -123,6 +124,73 @@ def test_unusable_rows_are_dropped_and_counted(name: str) -> None:
     found = estimate(name, bad, np.vstack([np.zeros((3, x.shape[1])), x]))
     assert (found.dropped, found.events) == (3, 700)
     np.testing.assert_allclose(found.priors, estimate(name, g, x).priors, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_that_do_not_sum_to_one_are_made_to(name: str) -> None:
+    g, x = events(classes_of(name))
+    factors = np.resize([1.0, 1e-305, 0.3, 7.0, 1e300], len(g))[:, None]
+    np.testing.assert_allclose(estimate(name, g * factors, x).priors, estimate(name, g, x).priors, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if ESTIMATORS[name].needs_features])
+@pytest.mark.parametrize("absurd", [np.inf, -np.inf, 1e300, np.nan])
+def test_one_absurd_feature_costs_one_event(name: str, absurd: float) -> None:
+    g, x = events(classes_of(name))
+    broken = np.array(x)
+    broken[7, 0] = absurd
+    np.testing.assert_allclose(estimate(name, g, broken).priors, estimate(name, g, x).priors, atol=0.02)
+
+
+@pytest.mark.parametrize("name", ["dfm-energy-features", "dfm-gaussian-features", "dfm-rff-features"])
+@pytest.mark.parametrize("absurd", [np.inf, 1e300, np.nan])
+def test_an_absurd_feature_of_the_reference_leaves_a_defined_answer(name: str, absurd: float) -> None:
+    g, labels, x = hold_out(3)
+    broken = np.array(x)
+    broken[7, 0] = absurd
+    found = ESTIMATORS[name](Window.of(*events(3)), PlainReference.of(g, labels, broken, names=[name]))
+    np.testing.assert_allclose(found.priors, PRIORS[3], atol=0.15)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_windows_that_are_merged_in_any_order_give_the_answer_of_the_whole(name: str) -> None:
+    g, x = events(classes_of(name))
+    first, second, third = (Window.of(g[a:b], x[a:b]) for a, b in ((0, 120), (120, 121), (121, 700)))
+    whole = estimate(name, g, x)
+    for merged in (merge([third, first, second]), merge([merge([second, third]), first])):
+        found = ESTIMATORS[name](merged, reference(g.shape[1]))
+        np.testing.assert_allclose(found.priors, whole.priors, atol=1e-9)
+        np.testing.assert_allclose(found.upper, whole.upper, atol=1e-9)
+
+
+@cache
+def with_two_classes_alike() -> tuple[Window, PlainReference]:
+    """The last class is split into two: every hold-out event of it comes once as each."""
+    g, labels, x = hold_out(3)
+    last = labels == 2
+    split = np.column_stack([g[:, :2], g[:, 2] / 2, g[:, 2] / 2])
+    doubled = np.append(labels, np.full(last.sum(), 3))
+    return Window.of(split[:300], x[:300]), PlainReference.of(
+        np.vstack([split, split[last]]), doubled, np.vstack([x, x[last]])
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"cc", "pcc", "cde", "em-shrunk"}))
+def test_identical_classes_are_said_to_have_no_single_answer(name: str) -> None:
+    """All but plain counts, which do not ask, and shrinkage, which splits the two as the source does."""
+    found = ESTIMATORS[name](*with_two_classes_alike())
+    assert not found.unique
+    assert found.priors.sum() == pytest.approx(1.0)
+    np.testing.assert_array_equal((found.upper - found.lower)[2:], 1.0)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith(("acc", "pacc", "dfm", "em-stopped", "retargeted"))])
+def test_a_reference_that_lacks_a_class_is_an_error_and_not_an_answer(name: str) -> None:
+    g, labels, x = hold_out(3)
+    known = labels != 2
+    lacking = PlainReference.of(g[known], labels[known], x[known], names=[name, name.removesuffix("-soft")])
+    with pytest.raises(InputError, match=r"class 2|every class"):
+        ESTIMATORS[name](Window.of(*events(3)), lacking)
 
 
 @pytest.mark.parametrize("name", NAMES)
