@@ -107,6 +107,8 @@ class Api:
             "stream": name,
             "latest": _short(track.latest) if track else None,
             "stale": track.stale(self.history.now()) if track else None,
+            "alarm": _alarm(track),
+            "changes": _changes(track),
         }
 
 
@@ -182,6 +184,20 @@ def _short(one: Reading) -> dict[str, Any]:
         "apply": one.apply,
         "doubt": one.doubt,
     }
+
+
+def _alarm(track: Track | None) -> dict[str, Any] | None:
+    """Whether enough of the last windows moved."""
+    seen = None if track is None else track.series
+    return None if seen is None else {"raised": seen.alarm, "moved": seen.flagged, "of": seen.judged}
+
+
+def _changes(track: Track | None) -> list[dict[str, Any]]:
+    """The latest changes of level, the newest first."""
+    return [
+        {"window": seen.key.id, "end": rfc3339(seen.key.end), "detector": seen.detector, "series": seen.changes}
+        for seen in reversed(track.changes if track else ())
+    ]
 
 
 def _reference(facts: StreamFacts) -> dict[str, Any]:

@@ -83,6 +83,8 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("estimator_converged", "gauge", "1 if the estimator converged.", ("stream", "estimator")),
     Spec("estimate_converged", "gauge", "1 if the reported estimate converged.", WINDOW),
     Spec("estimate_gap", "gauge", "Certified bound on what the reported estimate's objective falls short by.", WINDOW),
+    Spec("alarm", "gauge", "1 while so many of the last windows moved as `alarm` in the configuration says.", WINDOW),
+    Spec("alarm_windows", "gauge", "How many of the last windows moved, of those that `alarm` looks at.", WINDOW),
     Spec("window_events", "gauge", "Events that the last window was judged by.", WINDOW),
     Spec("window_labelled_events", "gauge", "Those among them that were labelled.", WINDOW),
     Spec("features_tested", "gauge", "Features tested in the last window.", WINDOW),
@@ -112,6 +114,7 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("window_length_seconds", "gauge", "Length of the stream's windows, or of its last count window.", ("stream",)),
     # Totals since the start of the process.
     Spec("windows", "counter", "Windows of whole streams, by verdict.", ("stream", "verdict")),
+    Spec("change_points", "counter", "Changes of level over the windows, where `changes` is configured.", WINDOW),
     Spec("events", "counter", "Scored events taken in.", ("stream",)),
     Spec("rejected", "counter", "Records and events rejected; no stream where it is not known.", ("stream", "reason")),
     Spec("late_events", "counter", "Events that came after their window had closed.", ("stream", "reason")),

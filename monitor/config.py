@@ -92,6 +92,21 @@ class LabelSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AlarmSettings:
+    """One window in a hundred is a false alarm by design; an alarm waits for more of them."""
+
+    windows: int = 2
+    """So many of the last `of` windows with another verdict than `stable` raise the alarm; fewer end it."""
+    of: int = 3
+    """By chance alone 2 of 3 come about once in 3,300 windows, 3 of 5 once in 100,000. 1 of 1: every verdict alarms."""
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if not 1 <= self.windows <= self.of:
+            yield f"want `windows` from 1 to `of`, got {self.windows} of {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
 class StreamSettings:
     """One stream: what it is compared with, and its windows."""
 
@@ -103,6 +118,11 @@ class StreamSettings:
     """The biggest ones of each window; the rest is watched together as "(other)"."""
     dead_letter_late: bool = False
     """Whether late events also go to the dead letters, not only into their counter."""
+    alarm: AlarmSettings = field(default_factory=AlarmSettings)
+    """When windows that moved become an alarm. Counted anew after a restart, as are `changes`."""
+    changes: Literal["adwin", "page-hinkley", "kswin", "prior-shift"] | None = None
+    """What looks for changes of level: the first three in the share of each class and the distance of each feature, one
+    value a window; `prior-shift` tests the class mix of the last 1,000 events, at most 250 of each window."""
     labels: LabelSettings | None = None
     """Whether, and for how long, windows wait for labels to compare their estimates with."""
     corrected: Literal["no", "window"] = "no"

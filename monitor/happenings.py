@@ -11,7 +11,7 @@ from monitor.labels.outcomes import OutcomeResult
 from monitor.labels.store import LabelFlow
 from monitor.publishing import AnyAssessment
 from monitor.recalibration import Recalibration, withheld
-from monitor.windows import Window
+from monitor.windows import Window, WindowKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,24 @@ class LabelsWaiting:
 
 
 @dataclass(frozen=True, slots=True)
+class SeriesSeen:
+    """What an assessed window says together with those before it, since the start of this process."""
+
+    key: WindowKey
+    flagged: int
+    """Of the last windows so many had another verdict than `stable`."""
+    judged: int
+    """The last windows: at most those that the alarm looks at, without any that had too few events."""
+    alarm: bool
+    turned: bool
+    """Whether the alarm was raised or ended with this window."""
+    detector: str
+    """What looks for changes; empty where nothing does."""
+    changes: tuple[str, ...] = ()
+    """The series that have another level since about this window."""
+
+
+@dataclass(frozen=True, slots=True)
 class OutcomeKnown:
     """The labels of a window have come: how its estimate had fared. Written but not yet committed."""
 
@@ -93,5 +111,5 @@ class Reassigned:
     """A commit was refused: what it held is read again by whoever has the partitions now."""
 
 
-Happening = BatchTaken | WindowAssessed | OutcomeKnown | LabelsWaiting | Committed | Turned | Reassigned
+Happening = BatchTaken | WindowAssessed | SeriesSeen | OutcomeKnown | LabelsWaiting | Committed | Turned | Reassigned
 Observer = Callable[[Happening], None]

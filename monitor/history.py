@@ -22,6 +22,7 @@ from monitor.happenings import (
     LabelsWaiting,
     OutcomeKnown,
     Reassigned,
+    SeriesSeen,
     Turned,
     WindowAssessed,
 )
@@ -32,7 +33,14 @@ from monitor.readings import Reading, reading_of
 from monitor.regression.stream.reference import RegressionReference
 from monitor.service import Clock
 from monitor.timewindows import TimePlan
-from monitor.tolerances import REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS, STALE_AFTER, STALE_WINDOWS
+from monitor.tolerances import (
+    CHANGES_SHOWN,
+    REPORT_SECONDS,
+    SEGMENT_TRACKS,
+    SEGMENT_WINDOWS,
+    STALE_AFTER,
+    STALE_WINDOWS,
+)
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
@@ -152,6 +160,12 @@ class Track:
     """The newest window's, as JSON."""
     assessed_at: float
     """Wall clock, seconds."""
+    series: SeriesSeen | None = None
+    """What the newest window says together with those before it."""
+    changes: tuple[SeriesSeen, ...] = ()
+    """The latest windows with a change of level."""
+    change_points: int = 0
+    """Changes of level since the start."""
 
     @property
     def latest(self) -> Reading:
@@ -284,6 +298,8 @@ class History:
             self._snapshot = self._with_outcome(happening.outcome)
         elif isinstance(happening, LabelsWaiting):
             self._snapshot = replace(self._snapshot, flow=replace(self._snapshot.flow, label_flow=happening.flow))
+        elif isinstance(happening, SeriesSeen):
+            self._snapshot = self._with_series(happening)
         elif isinstance(happening, Turned):
             self._snapshot = replace(self._snapshot, flow=self._turned(happening))
         elif isinstance(happening, Committed):
@@ -371,7 +387,20 @@ class History:
         kept = min(self._windows, SEGMENT_WINDOWS) if reading.key.segment else self._windows
         earlier = track.readings[-(kept - 1) :] if track is not None and kept > 1 else ()
         recalibration = _ENCODER.encode(assessed.recalibration)
-        return Track((*earlier, reading), assessed.assessment, recalibration, self.now())
+        newest = Track((*earlier, reading), assessed.assessment, recalibration, self.now())
+        if track is None:
+            return newest
+        return replace(newest, series=track.series, changes=track.changes, change_points=track.change_points)
+
+    def _with_series(self, seen: SeriesSeen) -> Snapshot:
+        before, stream, segment = self._snapshot, seen.key.stream, seen.key.segment
+        track = before.tracks.get(stream, {}).get(segment)
+        if track is None:
+            return before
+        changes = (*track.changes, seen)[-CHANGES_SHOWN:] if seen.changes else track.changes
+        track = replace(track, series=seen, changes=changes, change_points=track.change_points + len(seen.changes))
+        tracks = {**before.tracks, stream: {**before.tracks[stream], segment: track}}
+        return replace(before, tracks=tracks, generation=before.generation + 1)
 
     def _with_outcome(self, outcome: OutcomeResult) -> Snapshot:
         before, stream = self._snapshot, outcome.stream

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from monitor.happenings import BatchTaken, Committed, Happening, OutcomeKnown, Reassigned, WindowAssessed
+from monitor.happenings import BatchTaken, Committed, Happening, OutcomeKnown, Reassigned, SeriesSeen, WindowAssessed
 
 _LOG = logging.getLogger("shiftwatch")
 _OURS = (_LOG, logging.getLogger("monitor"), logging.getLogger("connectors"))
@@ -50,6 +50,8 @@ def log(happening: Happening) -> None:
             coverage=outcome.coverage,
             doubt=outcome.doubt,
         )
+    elif isinstance(happening, SeriesSeen):
+        _log_series(happening)
     elif isinstance(happening, BatchTaken) and (happening.rejected or sum(happening.late_after_idle.values())):
         reasons = {f"{stream or '?'}:{reason}": count for (stream, reason), count in happening.rejected.items()}
         late = sum(happening.late_after_idle.values())
@@ -60,6 +62,15 @@ def log(happening: Happening) -> None:
         level = logging.WARNING if happening.refused else logging.INFO
         came, gone = sorted(happening.came), sorted(happening.gone)
         _say(level, "commit refused" if happening.refused else "partitions changed", came=came, gone=gone)
+
+
+def _log_series(seen: SeriesSeen) -> None:
+    where = {"stream": seen.key.stream, "segment": seen.key.segment, "end": _time(seen.key.end)}
+    if seen.turned:
+        level, message = (logging.WARNING, "alarm") if seen.alarm else (logging.INFO, "alarm over")
+        _say(level, message, **where, moved=f"{seen.flagged} of the last {seen.judged}")
+    if seen.changes:
+        _say(logging.WARNING, "change", **where, detector=seen.detector, series="; ".join(seen.changes))
 
 
 @contextmanager

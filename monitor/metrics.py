@@ -52,6 +52,9 @@ def families(snapshot: Snapshot, now: float) -> list[Metric]:
             # A segment that the stream's last window does not hold has no present values.
             if not track.stale(now) and track.latest.key.end >= whole.latest.key.end:
                 _window(filled, track.latest, snapshot)
+                _alarm(filled, track)
+            if track.series is not None and track.series.detector:
+                filled.add("change_points", (facts.stream, track.latest.key.segment), track.change_points)
     _flow(filled, snapshot.flow, now)
     filled.add("start_timestamp_seconds", (), snapshot.started)
     filled.add("build", (__version__,), 1)
@@ -221,6 +224,13 @@ def _relation(filled: _Filled, of: tuple[str, str], relation: RelationReading) -
     ):
         if error is not None:
             filled.add(name, of, _short(error))
+
+
+def _alarm(filled: _Filled, track: Track) -> None:
+    if track.series is not None:
+        of = (track.latest.key.stream, track.latest.key.segment)
+        filled.add("alarm", of, float(track.series.alarm))
+        filled.add("alarm_windows", of, track.series.flagged)
 
 
 def _tests(filled: _Filled, of: tuple[str, str], reading: Reading) -> None:

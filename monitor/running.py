@@ -24,6 +24,7 @@ from monitor.logs import log, logging_to_stderr
 from monitor.publishing import Watched
 from monitor.references import AnyReference, load_reference
 from monitor.regression.stream import RegressionReference
+from monitor.series import Series, SeriesPlan
 from monitor.service import Pace, Service
 from monitor.timewindows import TimePlan
 from monitor.windowing import Plan
@@ -74,7 +75,8 @@ def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> boo
     collect_garbage_rarely()
     ends = (source, sink)
     with stop_on_signals() as stopping, shown(config) as showing, served(config, base, watched, ends) as serving:
-        service(config, watched, source, sink, [*showing, *serving, *keyed(source), *observers]).run(stopping)
+        told = [*showing, *serving, *keyed(source), *observers]
+        service(config, watched, source, sink, [*told, series(config, watched, told)]).run(stopping)
         return not stopping()
 
 
@@ -106,6 +108,8 @@ def _misplaced(stream: StreamSettings, reference: AnyReference) -> Iterator[str]
     regression = isinstance(reference, RegressionReference)
     if stream.evidence is not None and not regression:
         yield "`evidence` is for regression streams; the reference is a classifier's (its labels: `labels`)"
+    if stream.changes == "prior-shift" and regression:
+        yield '`changes = "prior-shift"` is for classifiers; the reference is a regressor\'s'
     if stream.labels is not None and regression:
         yield "`labels` is for classifiers; the reference is a regressor's (its labels: `evidence`)"
     if stream.corrected != "no" and regression:
@@ -142,6 +146,12 @@ def service(
         pace=pace,
         assessing=Workers(watched, config.pace.workers) if config.pace.workers else None,
     )
+
+
+def series(config: Config, watched: Mapping[str, Watched], told: Sequence[Observer]) -> Series:
+    """What looks at the windows of each stream one after another."""
+    plans = {name: SeriesPlan(one.alarm.windows, one.alarm.of, one.changes) for name, one in config.streams.items()}
+    return Series(plans, watched, told)
 
 
 def keyed(source: Source) -> list[Observer]:

@@ -118,11 +118,25 @@ def _headline(facts: StreamFacts, track: Track, now: float) -> str:
     return (
         f'<div class="head v-{text(latest.verdict)}"><div class="what"><h2>{text(facts.stream)}</h2>'
         f"{_badge(latest.verdict, words.words, words.mark)}{stale}"
-        f'<ul class="reasons">{reasons}</ul><p class="advice">{text(words.advice)} {correction}</p>'
+        f'<ul class="reasons">{reasons}</ul>{_series(track)}<p class="advice">{text(words.advice)} {correction}</p>'
         f'<p class="muted">{number(latest.events)} events, {span(latest.key.start, latest.key.end)} · '
         f"{_plan(facts)} · {_reference(facts)}</p></div>"
         f'<div class="shares">{regression.figures(latest) or _shares(facts, latest)}</div></div>'
     )
+
+
+def _series(track: Track) -> str:
+    """What the last windows say together."""
+    told, seen = [], track.series
+    if seen is not None and seen.alarm:
+        told.append(f"<b>Alarm:</b> {seen.flagged} of the last {seen.judged} windows moved.")
+    if track.changes:
+        newest = track.changes[-1]
+        told.append(
+            f"Level changed about {moment(newest.key.end)} UTC: {text(', '.join(newest.changes[:MOST_CLASSES]))} "
+            f'<span class="kind">{text(newest.detector)}</span>'
+        )
+    return f'<p class="series">{"<br>".join(told)}</p>' if told else ""
 
 
 def _shares(facts: StreamFacts, latest: Reading) -> str:

@@ -42,8 +42,8 @@ WORLDS = 4
 PER_WORLD = {5_000: 50, 1_000: 50, 50_000: 5}
 """Windows of each size, in each world, for each shift."""
 SHARPENED = 1_000
-LEVEL_REFERENCES = 50
-LEVEL_WINDOWS = 10
+LEVEL_REFERENCES = 25
+LEVEL_WINDOWS = 20
 """For false alarms: so many references of one world with so many windows each; and one reference with all of them."""
 
 SHIFTS: dict[str, Verdict] = {
@@ -83,14 +83,15 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 def units() -> Iterator[Unit]:
-    """The whole study: everything in one world of each kind before anything in the next, what takes longest last."""
+    """The whole study: everything in one world of each kind before anything in the next."""
     for number in range(WORLDS):
         for size in (5_000, 1_000):
             yield from _verdicts(size, number)
-        if number == WORLDS // 2:
+        if number == 0:
             yield from _levels()
-    for number in range(WORLDS):
-        yield from _verdicts(50_000, number)
+        if number > 0:
+            yield from _verdicts(50_000, number - 1)
+    yield from _verdicts(50_000, WORLDS - 1)
 
 
 def _levels() -> Iterator[Unit]:

@@ -10,6 +10,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from monitor.catalogue import CATALOGUE
+from monitor.happenings import SeriesSeen
 from monitor.history import Caps
 from monitor.metrics import LATE, families, registry
 from monitor.verdict import Verdict, verdicts
@@ -38,6 +39,7 @@ def full_story() -> Story:
     story = Story(source=Lagging(), sink=Transacting())
     story.busy(rejected=2)
     story.window(Verdict.PRIOR_SHIFT, labels=np.array([0, 1, 2, 0, 1, 2, 0, 0, 0, 0]), apply=True)
+    story.tell(SeriesSeen(story.key, 2, 3, alarm=True, turned=True, detector="adwin", changes=("share of class_0",)))
     story.window(segment="country=BE")
     story.outcome()
     return story
@@ -177,6 +179,15 @@ def test_transactions_come_from_the_sink() -> None:
     story = full_story()
     assert value(story, "shiftwatch_transactions_committed_total") == 40
     assert value(story, "shiftwatch_transactions_aborted_total") == 1
+
+
+def test_what_the_last_windows_say_together_is_told_and_the_next_window_keeps_it() -> None:
+    story = full_story()
+    where = {"stream": "made-up", "segment": ""}
+    story.window()
+    assert value(story, "shiftwatch_alarm", **where) == 1
+    assert value(story, "shiftwatch_alarm_windows", **where) == 2
+    assert value(story, "shiftwatch_change_points_total", **where) == 1
 
 
 def test_the_age_of_the_last_event_is_measured_by_partition() -> None:

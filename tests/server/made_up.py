@@ -45,6 +45,11 @@ class Story:
             {self.stream: told}, windows=self.windows, caps=self.caps, source=self.source, sink=self.sink, clock=clock
         )
 
+    @property
+    def key(self) -> WindowKey:
+        """Of the last window of the whole stream."""
+        return WindowKey(self.stream, "", self.now - MINUTE, self.now)
+
     def tell(self, happening: Happening) -> None:
         self.history(happening)
 
