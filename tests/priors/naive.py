@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize, root
 
 
 def correct(posteriors, source, target):
@@ -106,6 +106,37 @@ def convex_optimum(posteriors, source):
     return best.x, -best.fun
 
 
+def exact_optimum(posteriors, source):
+    """The likelihood's maximum to rounding: the other library's support, and its roots of the stationary equations."""
+    ratios = np.asarray(posteriors) / source
+    start, _ = convex_optimum(posteriors, source)
+    free = start > 1e-7
+    for _ in range(4 * len(source)):
+        columns = ratios[:, free]
+
+        def slope(unknown, columns=columns):
+            mixture = columns @ unknown
+            return (columns / mixture[:, None]).mean(axis=0) - 1.0
+
+        def bend(unknown, columns=columns):
+            scaled = columns / (columns @ unknown)[:, None]
+            return -scaled.T @ scaled / len(scaled)
+
+        # At the optimum the multipliers are 1, and then the priors sum to one by themselves.
+        found = root(slope, np.maximum(start[free], 1e-6), jac=bend, tol=1e-15).x
+        point = np.zeros(len(source))
+        point[free] = found
+        if (found < 0).any():
+            free[np.flatnonzero(free)[np.argmin(found)]] = False
+            continue
+        multipliers = (ratios / (ratios @ point)[:, None]).mean(axis=0)
+        worst = int(np.argmax(np.where(free, -np.inf, multipliers)))
+        if free.all() or multipliers[worst] <= 1:
+            return point
+        free[worst], start = True, np.where(free, np.maximum(point, 1e-6), 1e-6)
+    raise AssertionError("no stationary point was found")
+
+
 def cde(positives, rate, loops):
     ratio = rate / (1 - rate)
     cost, share = 1.0, rate
@@ -123,3 +154,54 @@ def kernel_matching(kernel, reference, labels, window, classes):
     gram = np.array([[np.mean([[kernel(x, y) for y in b] for x in a]) for b in groups] for a in groups])
     scores = np.array([np.mean([[kernel(x, y) for y in window] for x in a]) for a in groups])
     return gram, scores
+
+
+def classify_and_count(posteriors):
+    """Each event votes for its largest posterior; a tie is a vote in parts."""
+    votes = np.zeros(len(posteriors[0]))
+    for g in posteriors:
+        best = [k for k in range(len(g)) if g[k] == max(g)]
+        for k in best:
+            votes[k] += 1 / len(best)
+    return votes / len(posteriors)
+
+
+def confusion(posteriors, labels):
+    return np.array(
+        [classify_and_count(posteriors[labels == k]) * (labels == k).sum() for k in range(len(posteriors[0]))]
+    )
+
+
+def images(kind, kept, rows):
+    """What a feature map turns rows into, one by one and straight from the formula."""
+    return np.array([_image(kind, kept, row) for row in rows])
+
+
+def _image(kind, kept, row):
+    if kind == "one-hot":
+        return classify_and_count([row])
+    if kind == "posteriors":
+        return row
+    if kind == "rff":  # eq 10
+        waves = kept["frequencies"]
+        angles = [sum(w * v for w, v in zip(wave, row, strict=True)) for wave in waves]
+        scale = math.sqrt(2 / (2 * len(waves)))
+        return scale * np.array([math.cos(a) for a in angles] + [math.sin(a) for a in angles])
+    values = []
+    for landmark in kept["landmarks"]:
+        apart = math.dist(row, landmark)
+        if kind == "gaussian":
+            values.append(math.exp(-(apart**2) / (2 * kept["sigma"][0] ** 2)))
+        else:
+            values.append(math.hypot(*row) + math.hypot(*landmark) - apart)
+    return np.array(values) @ kept["whitening"]
+
+
+def matched(reference_images, labels, window_images, classes, soft=False):
+    """Problem (P), or (P2) with its class at the origin, over every set of free classes; soft shares are rescaled."""
+    means = [np.mean(reference_images[labels == k], axis=0) for k in range(classes)]
+    if soft:
+        means.append(np.zeros_like(means[0]))
+    means, target = np.array(means), np.mean(window_images, axis=0)
+    point = simplex_program(means @ means.T, means @ target)[0][:classes]
+    return point / point.sum()

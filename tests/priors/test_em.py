@@ -75,6 +75,20 @@ def test_the_optimum_is_that_of_an_independent_convex_solver(seed: int, classes:
 
 
 @settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), classes=st.integers(2, 6), absent=st.integers(0, 2))
+def test_the_priors_are_those_of_an_independent_solver_to_nine_digits(seed: int, classes: int, absent: int) -> None:
+    """Also on the border: the window holds no event of some classes, and their optimum is often exactly 0."""
+    rng = np.random.default_rng(seed)
+    source = rng.dirichlet(np.full(classes, 5.0))
+    truth = rng.dirichlet(np.ones(classes)) * (np.arange(classes) >= min(absent, classes - 1))
+    sharp = Problem(1.5 * rng.normal(size=(classes, classes)), source)
+    g, _, _ = sharp.draw(300, truth / truth.sum(), rng)
+    estimate = em.maximum_likelihood(g, source)
+    if estimate.unique:
+        np.testing.assert_allclose(estimate.priors, naive.exact_optimum(g, source), atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), classes=st.integers(2, 6))
 def test_the_conditions_of_the_optimum_hold_to_nine_digits(seed: int, classes: int) -> None:
     """Karush-Kuhn-Tucker, computed apart from the solver: multipliers 1 inside, at most 1 on the border, 0 exactly."""
