@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import ConfigResource
 from kafka.errors import KafkaError
 
-from connectors.kafka.settings import Connection
+from connectors.kafka.settings import RECONNECT_MILLISECONDS, Connection
 from monitor.errors import ConnectorError
 
 Client = TypeVar("Client")
@@ -40,6 +40,7 @@ def client_options(connection: Connection) -> dict[str, Any]:
         "client_id": connection.client_id,
         "security_protocol": connection.protocol,
         "api_version": _version(connection.broker_version),
+        "reconnect_backoff_max_ms": RECONNECT_MILLISECONDS,
         "bootstrap_timeout_ms": connection.connect_timeout // 1000,
     }
     if connection.tls:

@@ -13,7 +13,7 @@ import numpy as np
 
 from connectors.kafka import cluster
 from connectors.kafka.driver import Change, Committed, Fetched, Place, PositionLostError, Record
-from connectors.kafka.settings import Connection, SinkSettings, SourceSettings
+from connectors.kafka.settings import RECONNECT_MILLISECONDS, Connection, SinkSettings, SourceSettings
 from monitor.errors import CommitRefusedError, ConfigurationError, ConnectorError
 
 try:
@@ -358,6 +358,7 @@ def _client_options(connection: Connection) -> dict[str, Any]:
         "bootstrap.servers": ",".join(connection.bootstrap),
         "client.id": connection.client_id,
         "security.protocol": connection.protocol.lower(),
+        "reconnect.backoff.max.ms": RECONNECT_MILLISECONDS,
         # Broker outages are the library's to survive; their noise is not ours to repeat.
         "log.connection.close": False,
     }

@@ -168,6 +168,10 @@ class SinkSettings:
         return tuple(dict.fromkeys(topic for topic in found if topic is not None))
 
 
+RECONNECT_MILLISECONDS = 1000
+"""How long a client waits at most before it tries a broker again. By default kafka-python waits up to 30 s, librdkafka
+up to 10 s, longer with each failure: after an outage each connection then stays away for as long again."""
+
 FILES = ("ca_file", "certificate_file", "key_file")
 _SHARED = [each.name for each in fields(Connection)]
 
