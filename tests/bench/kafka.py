@@ -8,12 +8,13 @@ another process takes from the machine can only make a round slower. Processor s
 """
 
 import argparse
+import contextlib
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,8 +94,8 @@ class Stopwatch:
     def __init__(self, count: int) -> None:
         self.left = count
         self._timed = 0
-        self._began: tuple[float, float] | None = None
-        self._marked = (0.0, 0.0)
+        self._began: tuple[float, ...] | None = None
+        self._marked: tuple[float, ...] = ()
 
     def begin(self) -> None:
         """From here on, once."""
@@ -111,13 +112,25 @@ class Stopwatch:
         self._marked = self._now()
 
     def result(self) -> dict[str, float]:
-        """Events per wall second, and per processor second of the process that reads."""
+        """Events per wall second, per processor second of the process that reads, and per that of its worker."""
         assert self._began is not None
-        wall, cpu = (end - start for start, end in zip(self._began, self._marked, strict=True))
-        return {"wall": self._timed / wall, "cpu": self._timed / cpu}
+        wall, reader, worker = (end - start for start, end in zip(self._began, self._marked, strict=True))
+        rates = {"wall": self._timed / wall, "reader": self._timed / reader}
+        return rates | ({"worker": self._timed / worker} if worker else {})
 
-    def _now(self) -> tuple[float, float]:
-        return time.perf_counter(), time.process_time()
+    def _now(self) -> tuple[float, ...]:
+        return time.perf_counter(), time.process_time(), sum(map(processor_seconds, children()))
+
+
+def children(pid: str = "self") -> list[str]:
+    """The processes that this one, or another, has started."""
+    return [pid for task in Path(f"/proc/{pid}/task").iterdir() for pid in (task / "children").read_text().split()]
+
+
+def processor_seconds(pid: str) -> float:
+    """What a process has used so far."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def bare(bootstrap: str, topic: str, watch: Stopwatch) -> None:
@@ -223,48 +236,78 @@ def table(broker: Broker, rounds: int, scale: float) -> str:
         topic, count = shape.replace(" ", "-").replace(",", ""), int(full * scale)
         broker.create(topic, partitions=PARTITIONS)
         fill(broker, topic, shape, count)
-        best: dict[str, dict[str, float]] = {way: {"wall": 0.0, "cpu": 0.0} for way in WAYS}
+        best: dict[str, dict[str, float]] = {way: {} for way in WAYS}
         for _ in range(rounds):
             for way in WAYS:
                 output, _ = apart("--measure", way, shape, broker.bootstrap, topic, str(count)).communicate()
                 got = json.loads(output)
-                best[way] = {clock: max(rate, got[clock]) for clock, rate in best[way].items()}
+                best[way] = {clock: max(rate, best[way].get(clock, 0.0)) for clock, rate in got.items()}
                 print(shape, way, {clock: round(rate) for clock, rate in got.items()}, file=sys.stderr)
-        for way in WAYS:
-            wall, cpu = best[way]["wall"], best[way]["cpu"]
-            lines.append(
-                f"| {shape} | {way} | {wall:,.0f} | {wall / best['bare']['wall']:.2f} |"
-                f" {cpu / best['bare']['cpu']:.2f} |"
-            )
-    head = "| events | what is done | events/s | ratio to bare | ratio in processor time |\n|---|---|--:|--:|--:|\n"
+        lines += [row(shape, way, best[way], best["bare"]) for way in WAYS]
+    head = (
+        "| events | what is done | events/s | ratio to bare | ratio in processor time: reader | worker | slower one |\n"
+        "|---|---|--:|--:|--:|--:|--:|\n"
+    )
     return head + "\n".join(lines) + "\n"
 
 
-def memory(broker: Broker, count: int) -> list[tuple[float, float]]:
-    """Seconds and resident megabytes while one service reads a long topic."""
+def row(shape: str, way: str, rates: dict[str, float], bare: dict[str, float]) -> str:
+    """With a core for each of them, a reader and its worker are as fast as the slower of the two."""
+    reader = rates["reader"] / bare["reader"]
+    worker = rates["worker"] / bare["reader"] if "worker" in rates else None
+    cells = [f"{rates['wall']:,.0f}", f"{rates['wall'] / bare['wall']:.2f}", f"{reader:.2f}"]
+    cells += ["" if worker is None else f"{worker:.2f}", f"{min(reader, worker or reader):.2f}"]
+    return f"| {shape} | {way} | {' | '.join(cells)} |"
+
+
+Seen = list[tuple[float, float, float]]
+
+
+def memory(broker: Broker, count: int) -> Seen:
+    """Seconds, and resident megabytes of reader and worker, while one service reads a long topic.
+
+    The topic is full before: a reader that catches up with a writer shows how its fetches grow, and not what it keeps.
+    """
     shape = "2 classes"
     broker.create("long", partitions=PARTITIONS)
-    filling = threading.Thread(target=fill, args=(broker, "long", shape, count))
-    filling.start()
+    fill(broker, "long", shape, count)
     process = apart("--measure", "assessed", shape, broker.bootstrap, "long", str(count))
     began, seen = time.monotonic(), []
     while process.poll() is None:
-        pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
-        seen.append((time.monotonic() - began, pages * resource.getpagesize() / 1e6))
-        time.sleep(1.0)
-    filling.join()
+        with contextlib.suppress(FileNotFoundError):
+            reader = megabytes(str(process.pid))
+            worker = max(map(megabytes, children(str(process.pid))), default=0.0)
+            seen.append((time.monotonic() - began, reader, worker))
+        time.sleep(0.5)
     return seen
 
 
-def plot(seen: list[tuple[float, float]], count: int, path: Path) -> None:
+def megabytes(pid: str) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+
+def said_of(seen: Seen, count: int) -> str:
+    """How level it is, in words."""
+    lines = [f"{count:,} events in {seen[-1][0]:.0f} s."]
+    for name, values in (("reader", [each[1] for each in seen]), ("worker", [each[2] for each in seen])):
+        quarters = [values[len(values) * k // 8 : len(values) * (k + 1) // 8] for k in (2, 7)]
+        first, last = (sum(part) / len(part) for part in quarters)
+        lines.append(f"Resident, {name}: {first:.0f} MB in the third eighth of the time, {last:.0f} MB in the last.")
+    return " ".join(lines)
+
+
+def plot(seen: Seen, count: int, path: Path) -> None:
     import matplotlib as mpl  # noqa: PLC0415 - an extra
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     figure, axes = plt.subplots(figsize=(7, 3))
-    axes.plot(*zip(*seen, strict=True))
+    seconds, reader, worker = zip(*seen, strict=True)
+    axes.plot(seconds, reader, label="reader")
+    axes.plot(seconds, worker, label="worker")
     axes.set(xlabel="seconds", ylabel="resident MB", ylim=(0, None), title=f"{count:,} events through one service")
+    axes.legend()
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 
@@ -292,9 +335,7 @@ def main() -> None:
                 count = int(10_000_000 * given.scale)
                 seen = memory(Broker(cluster), count)
                 plot(seen, count, REPORTS / "kafka_memory.png")
-                half = [megabytes for _, megabytes in seen[len(seen) // 4 :]]
-                print(f"{count:,} events in {seen[-1][0]:.0f} s; resident after the first quarter:")
-                print(f"{min(half):.0f} to {max(half):.0f} MB, at the end {half[-1]:.0f} MB")
+                print(said_of(seen, count))
             else:
                 print(table(Broker(cluster), given.rounds, given.scale))
         finally:
