@@ -48,13 +48,19 @@ def test_every_python_example_runs_in_turn(folder: Path, names: dict[str, Any]) 
     assert str(space["assessment"].verdict) in TEXT
     # No monitor answers at the example's address: the client fails open.
     np.testing.assert_array_equal(space["scores"], names["model"].predict_proba(names["X"]))
+    assert space["found"].verdict == "relation-shift"
+    assert "`all slopes doubled; intercepts unchanged`" in TEXT
+    assert space["found"].reasons[0].startswith("all slopes doubled; intercepts unchanged")
+    doubled = 20 + 2 * (space["predicted"][2_000:] - 20)
+    np.testing.assert_allclose(space["corrected"], doubled, atol=2.5)
 
 
 def test_every_configuration_opens(folder: Path, names: dict[str, Any]) -> None:
-    whole, kafka = blocks("toml")
+    whole, regression, kafka = blocks("toml")
+    exec(next(block for block in blocks("python") if "RegressionReference" in block), {})  # noqa: S102 - it saves one
     stream = re.search(r"\[streams.*", whole, re.DOTALL)
     assert stream is not None
-    for text in (whole, kafka + stream[0]):
+    for text in (whole, whole.replace(stream[0], regression), kafka + stream[0] + regression):
         path = folder / "shiftwatch.toml"
         path.write_text(text, encoding="utf-8")
         _, _, watched = opened(load(path), folder)
@@ -68,6 +74,19 @@ def test_the_event_decodes() -> None:
     decoded = Decoder([schema], segments={"fraud-v3": ["country"]}).decode(batch, now=2_000_000_000_000_000)
     assert decoded.rejected == ()
     assert decoded.scored["fraud-v3"].rows.events == 1
+
+
+def test_a_regressors_event_and_its_late_label_decode() -> None:
+    (block,) = blocks("jsonl")
+    records: list[bytes | None] = [line.encode() for line in block.splitlines()]
+    schema = StreamSchema("prices", (), (Feature("area"), Feature("age")))
+    batch = RawBatch("p", records, np.arange(len(records)), len(records))
+    decoded = Decoder([schema], identified=["prices"]).decode(batch, now=2_000_000_000_000_000)
+    assert decoded.rejected == ()
+    assert decoded.scored["prices"].rows.events == 1
+    ids = decoded.late_labels["prices"].ids
+    assert ids is not None
+    assert ids.tolist() == ["h-7"]
 
 
 def test_the_commands_of_the_readme_exist() -> None:
