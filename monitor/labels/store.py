@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS labels (
     at INTEGER, answers BLOB, joined INTEGER,
     PRIMARY KEY (stream, source, "offset", copy, place)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS labels_by_id ON labels (stream, id) WHERE id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS labels_by_id ON labels (stream, id);
 CREATE INDEX IF NOT EXISTS labels_by_mark ON labels (stream, mark);
 CREATE INDEX IF NOT EXISTS labels_by_event_time ON labels (stream, at) WHERE at IS NOT NULL;
 CREATE TABLE IF NOT EXISTS outcomes (
@@ -47,27 +47,29 @@ CREATE TEMP TABLE wanted (row INTEGER PRIMARY KEY, id TEXT NOT NULL);
 
 FORMAT = 1
 
-# An id is joined through this temporary table, in memory: one statement for all rows of a window.
+# An id is joined through the temporary table, in memory: one statement for all rows of a window. Without statistics
+# SQLite would walk through all labels in the order of their marks instead, so each statement names its index.
 _JOIN = """
 SELECT wanted.row, labels.value, labels.time, labels.mark FROM wanted
-JOIN labels ON labels.stream = :stream AND labels.id = wanted.id AND labels.mark < :before
+CROSS JOIN labels INDEXED BY labels_by_id ON labels.stream = :stream AND labels.id = wanted.id AND labels.mark < :before
 ORDER BY wanted.row, CASE WHEN labels.time > :never THEN labels.time ELSE labels.mark END,
     labels.source, labels."offset", labels.copy, labels.place
 """
 _FLAG = """
-UPDATE labels SET joined = min(coalesce(joined, :deadline), :deadline)
+UPDATE labels INDEXED BY labels_by_id SET joined = min(coalesce(joined, :deadline), :deadline)
 WHERE stream = :stream AND mark < :deadline AND id IN (SELECT id FROM wanted)
 """
 _STATELESS = """
-SELECT id, value, answers FROM labels WHERE stream = :stream AND at >= :start AND at < :end AND mark < :before
+SELECT id, value, answers FROM labels INDEXED BY labels_by_event_time
+WHERE stream = :stream AND at >= :start AND at < :end AND mark < :before
 ORDER BY at, id, source, "offset", place
 """
 _FLAG_STATELESS = """
-UPDATE labels SET joined = min(coalesce(joined, :deadline), :deadline)
+UPDATE labels INDEXED BY labels_by_event_time SET joined = min(coalesce(joined, :deadline), :deadline)
 WHERE stream = :stream AND mark < :deadline AND at >= :start AND at < :end
 """
 _UNKNOWN = """
-SELECT count(*) FROM labels
+SELECT count(*) FROM labels INDEXED BY labels_by_mark
 WHERE stream = :stream AND mark >= :start AND mark < :end AND (joined IS NULL OR joined > :deadline)
 """
 _EVICT = """
