@@ -190,7 +190,8 @@ def _usable(window: Window, reference: AssessedReference) -> Flags:
         raise InputError(f"posteriors: want {classes} columns, got {g.shape[1]}")
     if window.features is not None and columns and window.features.shape[1] != columns:
         raise InputError(f"features: want {columns} columns, got {window.features.shape[1]}")
-    sums = g.sum(axis=1)
+    with np.errstate(over="ignore"):
+        sums = g.sum(axis=1)
     return np.asarray(np.isfinite(sums) & (sums > 0) & (g >= 0).all(axis=1))
 
 

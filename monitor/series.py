@@ -17,7 +17,7 @@ from monitor.happenings import Happening, Observer, SeriesSeen, WindowAssessed
 from monitor.publishing import Watched
 from monitor.readings import Reading, reading_of
 from monitor.reference import Reference
-from monitor.tolerances import LEAST_ERROR, SAMPLED_OF_WINDOW, SAMPLED_TOGETHER, SEGMENT_TRACKS
+from monitor.tolerances import LEAST_ERROR, NORMAL_95, SAMPLED_OF_WINDOW, SAMPLED_TOGETHER, SEGMENT_TRACKS
 
 if TYPE_CHECKING:
     from monitor.shifts.changes import ChangePoints, PriorShiftDetector
@@ -142,12 +142,12 @@ def _values(reading: Reading) -> dict[str, float]:
     """The series of a window, each in units of its own sampling error, so that one detector suits all sizes of windows.
 
     The share of each class (of two classes one says all): its difference from the reference by a standard error, which
-    is the interval's width over 2 x 1.96. The distance D of each feature: sqrt(n) D by the mean and the standard
+    is the interval's width over twice 1.96. The distance D of each feature: sqrt(n) D by the mean and the standard
     deviation of Kolmogorov's law.
     """
     first = 1 if len(reading.classes) == 2 else 0
     shares = np.subtract(reading.priors, reading.source_priors)[first:]
-    errors = np.maximum(np.subtract(reading.upper, reading.lower)[first:] / (2 * 1.96), LEAST_ERROR)
+    errors = np.maximum(np.subtract(reading.upper, reading.lower)[first:] / (2 * NORMAL_95), LEAST_ERROR)
     distances = (np.sqrt(reading.events) * reading.effects - KOLMOGOROV_MEAN) / KOLMOGOROV_DEVIATION
     return {
         **{f"share of {name}": z for name, z in zip(reading.classes[first:], (shares / errors).tolist(), strict=True)},

@@ -454,6 +454,7 @@ MISFIT_LEFT = 0.5
 
 # Labelled rows with a number beyond this are no evidence: the squares of a few such leave the range of floats.
 LARGEST_NUMBER = 1e100
+
 # Events of a window that the detector on events takes, evenly spaced, and how many of the last it tests together: four
 # windows' worth, tested once a window, in a millisecond or two.
 SAMPLED_OF_WINDOW = 250
@@ -464,3 +465,6 @@ CHANGES_SHOWN = 20
 
 # A share with an interval of no width is known to this, for its distance from the reference in standard errors.
 LEAST_ERROR = 1e-6
+
+# A column that varies less than this has no common scale with others: differences of its values lose their digits.
+NARROWEST = 1e-290

@@ -32,6 +32,7 @@ from monitor.tolerances import (
     COVARIANCE_PRIOR_ROWS,
     FARTHEST,
     LINEAR_UP_TO,
+    NARROWEST,
     PROJECTIONS,
     ROWS_PER_COORDINATE,
     SKEWED,
@@ -398,7 +399,16 @@ class _Scale:
 
 
 def _scale(values: Vector) -> _Scale | None:
-    """How a column is put on the common scale; None for one that is constant.
+    """How a column is put on the common scale; None for one that is constant, or so wide or narrow that it has none
+    among floating-point numbers. (It is still tested by itself.)"""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = _fitted(values)
+    usable = found is not None and np.isfinite([found.centre, found.scale]).all() and found.scale > NARROWEST
+    return found if usable else None
+
+
+def _fitted(values: Vector) -> _Scale | None:
+    """By median and quartiles, of logarithms where the column has one long tail.
 
     The three-parameter log-normal through the 5 %, 50 % and 95 % quantiles has its origin where
     (q50 - a)^2 = (q5 - a)(q95 - a).

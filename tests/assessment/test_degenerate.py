@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from monitor.assessment import assess
 from monitor.result import json_schema
-from monitor.schema import StreamSchema
+from monitor.schema import Feature, StreamSchema
 from monitor.verdict import Verdict
 from monitor.windows import Window
 from tests.assessment import worlds
@@ -98,3 +98,34 @@ def test_any_window_at_all(data):
     with np.errstate(over="ignore", invalid="ignore"):
         window = Window.of(g, x)
         checked(window, worlds.mixed_reference())
+
+
+def extremes(rows, seed):
+    """Columns at the ends of what floating-point numbers can hold, and such as say nothing."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=rows)
+    return np.column_stack(
+        [
+            np.where(z > 0, 1.7e308, -1.7e308),
+            5e-324 * rng.integers(0, 100, rows),
+            10.0 ** rng.uniform(-300, 300, rows) * np.sign(z),
+            np.where(rng.random(rows) < 0.01, 1e300, z),
+            np.full(rows, 1e308),
+            np.where(np.arange(rows) == 0, 1.0, np.nan),
+            np.full(rows, np.nan),
+            np.where(z > 0, 0.0, -0.0),
+        ]
+    )
+
+
+def test_extreme_numbers_in_reference_and_window_give_a_verdict_without_a_warning():
+    x, labels = worlds.draw(2_000, 0)
+    columns = extremes(2_000, 1)
+    schema = StreamSchema("w", ("a", "b", "c"), tuple(Feature(f"x{j}") for j in range(columns.shape[1])))
+    reference = worlds.cheaply(schema, worlds.posteriors(x), labels, columns)
+    for turned in range(columns.shape[1]):
+        for rows in (1, 500):
+            seen, _ = worlds.draw(rows, 2)
+            checked(Window.of(worlds.posteriors(seen), np.roll(extremes(rows, 3), turned, axis=1)), reference)
+    huge = np.full((500, 3), 1e308)
+    assert checked(Window.of(huge, extremes(500, 4)), reference).verdict is Verdict.INSUFFICIENT_DATA
