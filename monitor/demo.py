@@ -42,6 +42,9 @@ url = "jsonl:events.jsonl"
 url = "jsonl:results.jsonl"
 dead_letters = "dead-letters.jsonl"
 
+[pace]
+workers = 0    # a dozen windows are assessed before a process beside the loop would have started
+
 [streams.{stream}]
 reference = "{stream}.ref"
 window = {{ size = "3m", lateness = "5s" }}
