@@ -127,6 +127,9 @@ class StreamSettings:
     """Whether, and for how long, windows wait for labels to compare their estimates with."""
     corrected: Literal["no", "window"] = "no"
     """window: when a window closes its events are published once more, corrected by its own estimate."""
+    outline: Path | None = None
+    """Of a model that is a versatile tree or forest: the JSON of its `outline()`. The feed then carries the thresholds
+    that follow from each window's input corrections."""
     evidence: Duration | None = None
     """Of a regression stream: how far back labels count where one window has too few of them, and how much later than
     its event a label may come and still join it by its id. A restart reads as far back. By default only labels that
@@ -236,7 +239,12 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Config:
     if config is None or problems:
         raise ConfigurationError(problems)
     streams = {
-        name: replace(stream, reference=path.parent / stream.reference, labels=_beside(path, stream.labels))
+        name: replace(
+            stream,
+            reference=path.parent / stream.reference,
+            outline=None if stream.outline is None else path.parent / stream.outline,
+            labels=_beside(path, stream.labels),
+        )
         for name, stream in config.streams.items()
     }
     return replace(config, streams=streams)

@@ -4,7 +4,7 @@ Pure: it depends on the window and on the stream's settings alone, so it may run
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connectors.protocols import Message
 from monitor.assessment import Assessment, assess
@@ -13,6 +13,7 @@ from monitor.labels.store import Awaited
 from monitor.references import AnyReference
 from monitor.regression.stream import RegressionAssessment, RegressionReference, assess_regression
 from monitor.result import encode
+from monitor.shifts.outline import Outline, follow
 from monitor.windowing import Plan
 from monitor.windows import Window, WindowKey, by_segment
 
@@ -31,6 +32,8 @@ class Watched:
     """Whether, and how long, windows wait for labels."""
     corrected: bool = False
     """Whether a window's events are published once more, with corrected posteriors."""
+    outline: Outline | None = None
+    """Of the stream's model, where that is a versatile tree or forest: the feed carries its adapted thresholds."""
 
     @property
     def identified(self) -> bool:
@@ -54,7 +57,7 @@ def parts(window: Window, watched: Watched) -> tuple[Window, ...]:
 def published(window: Window, watched: Watched) -> Iterator[Published]:
     """One for each of its `parts`."""
     for part in parts(window, watched):
-        assessment = assessed(part, watched.reference)
+        assessment = assessed(part, watched)
         again = watched.corrected and not part.key.segment
         yield Published(
             assessment=assessment,
@@ -66,11 +69,16 @@ def published(window: Window, watched: Watched) -> Iterator[Published]:
         )
 
 
-def assessed(window: Window, reference: AnyReference) -> AnyAssessment:
+def assessed(window: Window, watched: Watched) -> AnyAssessment:
     """By the kind of the reference."""
-    if isinstance(reference, RegressionReference):
-        return assess_regression(window, reference)
-    return assess(window, reference)
+    if isinstance(watched.reference, RegressionReference):
+        return assess_regression(window, watched.reference)
+    assessment = assess(window, watched.reference)
+    if watched.outline is None:
+        return assessment
+    moved = {name: one for name, one in assessment.recalibration.inputs.items() if name in watched.outline.names}
+    tree = follow(watched.outline, moved)
+    return replace(assessment, recalibration=replace(assessment.recalibration, tree=tree))
 
 
 def feed_key(window: WindowKey) -> bytes:

@@ -1,5 +1,6 @@
 """From a configuration to a running service: `run` until stopped, `replay` once over files."""
 
+import json
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,8 +25,10 @@ from monitor.logs import log, logging_to_stderr
 from monitor.publishing import Watched
 from monitor.references import AnyReference, load_reference
 from monitor.regression.stream import RegressionReference
+from monitor.schema import StreamSchema
 from monitor.series import Series, SeriesPlan
 from monitor.service import Pace, Service
+from monitor.shifts.outline import Outline
 from monitor.timewindows import TimePlan
 from monitor.windowing import Plan
 
@@ -97,6 +100,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 dead_letter_late=stream.dead_letter_late,
                 awaited=None if stream.labels is None else stream.labels.awaited,
                 corrected=stream.corrected == "window",
+                outline=None if stream.outline is None else _attempt(problems, partial(_outline, stream, schema)),
             )
     if ends is None or problems:
         raise ConfigurationError(problems)
@@ -110,10 +114,27 @@ def _misplaced(stream: StreamSettings, reference: AnyReference) -> Iterator[str]
         yield "`evidence` is for regression streams; the reference is a classifier's (its labels: `labels`)"
     if stream.changes == "prior-shift" and regression:
         yield '`changes = "prior-shift"` is for classifiers; the reference is a regressor\'s'
+    if stream.outline is not None and regression:
+        yield "`outline` is for classifiers; the reference is a regressor's"
     if stream.labels is not None and regression:
         yield "`labels` is for classifiers; the reference is a regressor's (its labels: `evidence`)"
     if stream.corrected != "no" and regression:
         yield "`corrected` is for classifiers: a regressor's events have no posteriors"
+
+
+def _outline(stream: StreamSettings, schema: StreamSchema) -> Outline:
+    """The decisions of the stream's tree or forest, each on a feature that the stream has."""
+    assert stream.outline is not None  # noqa: S101 - opened() has looked
+    try:
+        outline = Outline.from_message(json.loads(stream.outline.read_bytes()))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError([f"{stream.outline}: not the JSON of a model's outline: {error!r}"]) from error
+    unknown = sorted(set(outline.names) - {feature.name for feature in schema.features})
+    if unknown:
+        raise ConfigurationError(
+            [f"{stream.outline}: the model decides by {', '.join(unknown)}, which stream {schema.stream} has not"]
+        )
+    return outline
 
 
 def _plan(stream: StreamSettings, reference: AnyReference) -> Plan:

@@ -30,7 +30,8 @@ def names() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     y = np.where(rng.random(1_000) < 0.3, "fraud", "legit")
     X = rng.normal(size=(1_000, 2)) + 2.0 * (y == "fraud")[:, None]
-    return {"model": LogisticRegression().fit(X[:300], y[:300]), "X": X[300:], "y": y[300:], "X_today": X[:300]}
+    known = {"X_train": X[:300], "y_train": y[:300], "X_today": X[:300], "X": X[300:], "y": y[300:], "Path": Path}
+    return known | {"model": LogisticRegression().fit(X[:300], y[:300])}
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_every_python_example_runs_in_turn(folder: Path, names: dict[str, Any]) 
         exec(block, space)  # noqa: S102 - our own README
     assert str(space["assessment"].verdict) in TEXT
     # No monitor answers at the example's address: the client fails open.
-    np.testing.assert_array_equal(space["scores"], names["model"].predict_proba(names["X"]))
+    np.testing.assert_array_equal(space["scores"], space["model"].predict_proba(names["X"]))
     assert space["found"].verdict == "relation-shift"
     assert "`all slopes doubled; intercepts unchanged`" in TEXT
     assert space["found"].reasons[0].startswith("all slopes doubled; intercepts unchanged")

@@ -177,6 +177,12 @@ class RecalibrationClient:
         change = message.relation.change(relation_inputs(message.relation.inputs, given, features))
         return np.where(np.isfinite(change), given + change, given)
 
+    def tree(self) -> Mapping[str, Any] | None:
+        """What `with_thresholds` of the stream's versatile tree or forest takes; None if the feed has none in force."""
+        status, known = self.status(), self._known
+        expired = known is not None and self._now() - known.since > self._expires_after
+        return None if status.recalibration is None or expired else status.recalibration.tree
+
     def _in_force(self) -> "_Known | None":
         known = self._known if self.status().correcting else None
         return known if known is not None and known.message.classes else None
@@ -302,6 +308,7 @@ def decoded(table: Mapping[str, Any]) -> Recalibration:
             validity=Validity(**table["validity"]),
             apply=bool(table["apply"]),
             reason=str(table["reason"]),
+            tree=table.get("tree"),
         )
         return of_regression(plain, table["relation"]) if "relation" in table else plain
     except (KeyError, TypeError, AttributeError) as error:

@@ -8,6 +8,7 @@ why: a monitor must never make scores worse because it had to say something.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,9 @@ class Recalibration:
     validity: Validity
     apply: bool
     reason: str
+    tree: Mapping[str, Any] | None = None
+    """Where the stream's model is a versatile tree or forest whose outline the monitor has: its adapted thresholds,
+    which the model's `with_thresholds` takes. They follow from `inputs`, whether or not `apply`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,7 +168,11 @@ def settled(previous: Recalibration | None, current: Recalibration) -> Recalibra
     if not nearer:
         return current
     return replace(
-        previous, validity=current.validity, reason="kept: this window is unsure, and nearer to the last correction"
+        previous,
+        inputs=current.inputs,
+        tree=current.tree,
+        validity=current.validity,
+        reason="kept: this window is unsure, and nearer to the last correction",
     )
 
 

@@ -5,7 +5,7 @@ correction of every prediction is exactly zero.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ class RelationCorrection:
 class RegressionRecalibration(Recalibration):
     """The message of a regression stream: no classes, and a relation instead."""
 
-    relation: RelationCorrection
+    relation: RelationCorrection = field(kw_only=True)
 
 
 def of_regression(plain: Recalibration, table: Mapping[str, Any]) -> RegressionRecalibration:

@@ -1,0 +1,103 @@
+"""A stream whose model is a versatile tree: the service's feed carries the thresholds that follow each window."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+from monitor.errors import ConfigurationError
+from monitor.recalibration import RecalibrationClient
+from monitor.reference import Reference
+from monitor.running import replay, run
+from monitor.shifts import VersatileForestClassifier, VersatileTreeClassifier
+
+ROWS = 3_000
+NAMES = tuple(f"x{j}" for j in range(5))
+START_MS = 1_749_999_000_000  # a window begins here
+
+CONFIGURATION = """
+[source]
+url = "jsonl:events.jsonl"
+[sink]
+url = "jsonl:results.jsonl"
+recalibrations = "recalibrations.jsonl"
+[streams.trees]
+reference = "trees.ref"
+outline = "outline.json"
+window = { size = "50m", lateness = "0s" }
+"""
+
+
+def problem() -> tuple[np.ndarray, np.ndarray]:
+    return make_classification(4 * ROWS, 5, n_informative=4, n_redundant=1, class_sep=1.5, random_state=3)
+
+
+def written(folder: Path, model: VersatileTreeClassifier | VersatileForestClassifier) -> np.ndarray:
+    """A stream of two windows of one event a second: as before, then with x0 in another unit; the second's inputs."""
+    X, y = problem()
+    model.fit(X[:ROWS], y[:ROWS])
+    held = slice(ROWS, 2 * ROWS)
+    Reference.fit(
+        model.predict_proba(X[held]), y[held], X[held], classes=["no", "yes"], feature_names=NAMES, stream="trees"
+    ).save(folder / "trees.ref")
+    (folder / "outline.json").write_text(json.dumps(model.outline().to_message()))
+    served = X[2 * ROWS :].copy()
+    served[ROWS:, 0] = served[ROWS:, 0] * 1.8 + 4.0
+    posteriors = model.predict_proba(served)
+    with (folder / "events.jsonl").open("w") as file:
+        for number, (scores, inputs) in enumerate(zip(posteriors.tolist(), served.tolist(), strict=True)):
+            event = {"stream": "trees", "timestamp": START_MS + number * 1000, "posteriors": scores, "features": inputs}
+            file.write(json.dumps(event) + "\n")
+    (folder / "shiftwatch.toml").write_text(CONFIGURATION)
+    return served[ROWS:]
+
+
+@pytest.mark.parametrize("model", [VersatileTreeClassifier(min_samples_leaf=20), VersatileForestClassifier(5)])
+def test_a_scoring_service_adapts_its_model_by_the_feed_alone(
+    tmp_path: Path, model: VersatileTreeClassifier | VersatileForestClassifier
+) -> None:
+    served = written(tmp_path, model)
+    truth = problem()[1][3 * ROWS :]
+    assert run(tmp_path / "shiftwatch.toml") == 0
+
+    with RecalibrationClient(tmp_path / "recalibrations.jsonl", stream="trees") as client:
+        told = client.tree()
+        assert told is not None
+        adapted = model.with_thresholds(told)
+    unshifted = model.score(problem()[0][3 * ROWS :], truth)
+    assert model.score(served, truth) < unshifted - 0.1
+    assert np.mean(adapted.predict(served) == truth) > unshifted - 0.02
+    assert [one.choice for one in adapted.record.attributes] == [
+        "original",
+        "linear",
+        "original",
+        "original",
+        "original",
+    ]
+
+
+def test_a_window_in_which_nothing_moved_moves_no_threshold_and_a_replay_says_the_same(tmp_path: Path) -> None:
+    written(tmp_path, VersatileTreeClassifier(min_samples_leaf=20))
+    run(tmp_path / "shiftwatch.toml")
+    replay(tmp_path / "shiftwatch.toml", tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "results.jsonl").read_bytes()
+    calm = json.loads((tmp_path / "results.jsonl").read_text().splitlines()[0])
+    assert calm["recalibration"]["tree"]["trees"] == [{"nodes": [], "swapped": [], "thresholds": []}]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda outline: outline | {"features": [*NAMES[:-1], "age"]}, "decides by age, which stream trees has not"),
+        (lambda outline: {"features": outline["features"]}, "not the JSON of a model's outline"),
+        (lambda outline: [outline], "not the JSON of a model's outline"),
+    ],
+)
+def test_an_outline_that_does_not_fit_the_stream_stops_the_start(tmp_path: Path, change, complaint: str) -> None:
+    written(tmp_path, VersatileTreeClassifier(min_samples_leaf=20))
+    path = tmp_path / "outline.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(ConfigurationError, match=complaint):
+        run(tmp_path / "shiftwatch.toml")
