@@ -17,8 +17,9 @@ def no_member_outlives_its_test() -> Iterator[None]:
         Member.started.pop().kill()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def mock_cluster() -> Iterator[MockCluster]:
+    """One for the session: whoever uses it makes topics of his own, and leaves the brokers up."""
     cluster = MockCluster()
     yield cluster
     cluster.close()
