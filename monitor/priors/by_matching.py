@@ -6,8 +6,9 @@ The reference is reduced once. With A the class means in the map's coordinates a
     gram         A A'                (classes, classes)
     projection   A                   (classes, D): an event's inner products with the class means are A phi
     variances    V_ik                variance within class i of psi_k, psi = K A phi, K the constrained inverse of gram
-    deficits     (2, classes)        per class, the variance of 1' G^-1 A phi, and the deficit that the noise of the
+    deficits     (2, classes)        per class, the variance of t = 1' G^-1 A phi, and the deficit that the noise of the
                                      class means alone brings about (erratum 5)
+    covariances                      within class i, of psi_k and t: what the soft form's shares need
 
 so a window costs one mean of phi, and its estimate and interval cost microseconds.
 """
@@ -35,7 +36,7 @@ from monitor.priors.estimate import (
 )
 from monitor.priors.maps import FeatureMap, Kept, Space
 from monitor.priors.simplex import constrained_inverse
-from monitor.tolerances import KERNEL_ROWS, MAP_BLOCK_VALUES
+from monitor.tolerances import KERNEL_ROWS, MAP_BLOCK_VALUES, SINGULAR
 from monitor.windows import Window
 
 
@@ -106,18 +107,20 @@ def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, count
     means = sums / counts[:, None]
     gram = means @ means.T
     influence = constrained_inverse(gram) @ means
-    shortfall = np.linalg.pinv(gram, rcond=1e-12, hermitian=True).sum(axis=0)
+    shortfall = np.linalg.pinv(gram, rcond=SINGULAR, hermitian=True).sum(axis=0)
     first, second = np.zeros((classes, classes + 1)), np.zeros((classes, classes + 1))
-    norms = np.zeros(classes)
+    mixed, norms = np.zeros((classes, classes)), np.zeros(classes)
     for b, e in blocks:
         images = feature_map.apply(kept, x[b:e])
         effects = images @ np.vstack([influence, shortfall @ means]).T
         first += member[:, b:e] @ effects
         second += member[:, b:e] @ effects**2
+        mixed += member[:, b:e] @ (effects[:, :classes] * effects[:, classes:])
         norms += member[:, b:e] @ (images**2).sum(axis=1)
     # n - 1: with few rows of a class the plain variance is too small, and so would be every interval.
-    variances = (second - first**2 / counts[:, None]) / np.maximum(counts - 1.0, 1.0)[:, None]
-    variances = np.maximum(variances, 0.0)
+    fewer = np.maximum(counts - 1.0, 1.0)[:, None]
+    variances = np.maximum((second - first**2 / counts[:, None]) / fewer, 0.0)
+    covariances = (mixed - first[:, :classes] * first[:, classes:] / counts[:, None]) / fewer
     spread = np.maximum(norms / counts - np.diag(gram), 0.0) / counts
     return {
         "rows": counts,
@@ -125,6 +128,7 @@ def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, count
         "projection": means,
         "variances": variances[:, :classes],
         "deficits": np.vstack([variances[:, classes], np.abs(shortfall) * spread]),
+        "covariances": covariances,
     }
 
 
@@ -136,10 +140,29 @@ def from_mean(kept: Kept, mean: Vector, events: int, soft: bool) -> PriorEstimat
         explained = float(estimate.priors.sum())
         priors = estimate.priors / explained if explained > 0 else np.full(rows.size, 1.0 / rows.size)
         estimate = replace(estimate, priors=frozen(priors), deficit_error=_deficit_error(kept, priors, events))
+        return _with_soft_interval(kept, mean, estimate, explained) if estimate.unique and explained > 0 else estimate
     if not estimate.unique:
         return estimate
     errors = intervals.standard_errors(kept["variances"], estimate.priors, rows, events)
     return intervals.around(estimate, errors, _unconstrained(kept, mean))
+
+
+def _with_soft_interval(kept: Kept, mean: Vector, estimate: PriorEstimate, explained: float) -> PriorEstimate:
+    """The interval of the shares b / 1'b of what is explained, b = G^-1 A mean, and not that of the hard form, which
+    noise moves.
+
+    With u = G^-1 A phi and t = 1'u an event moves share k by (u_k - a_k t) / 1'b = (psi_k + (w_k - a_k) t) / 1'b,
+    w = G^-1 1 / 1'G^-1 1. The noise maps to nothing: as many events count as are explained.
+    """
+    inverse = np.linalg.pinv(kept["gram"], rcond=SINGULAR, hermitian=True)
+    loads = inverse.sum(axis=0)
+    lean = loads / loads.sum() - estimate.priors
+    variances = kept["variances"] + 2.0 * lean * kept["covariances"] + lean**2 * kept["deficits"][0][:, None]
+    events = max(round(explained * estimate.events), 1)
+    errors = intervals.standard_errors(np.maximum(variances, 0.0), estimate.priors, kept["rows"], events)
+    shares = inverse @ (kept["projection"] @ mean)
+    centre = shares / shares.sum() if shares.sum() > 0 else None
+    return intervals.around(estimate, errors, centre)
 
 
 def _unconstrained(kept: Kept, mean: Vector) -> Vector:

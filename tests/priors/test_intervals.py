@@ -100,6 +100,23 @@ def test_the_limits_are_the_rates_that_are_just_not_refuted(share: int, size: in
         np.testing.assert_allclose([lower[0], upper[0]], [wilson.low, wilson.high], atol=1e-9)
 
 
+def test_the_soft_interval_keeps_to_the_known_classes_when_noise_comes_in() -> None:
+    """The hard form's interval is moved by the noise, and misses."""
+    rng = np.random.default_rng(6)
+    problem, truth = Problem.simple(3, 3.0), np.array([0.6, 0.3, 0.1])
+    g, labels, x = problem.draw(3000, problem.source_priors, rng)
+    kept = PlainReference.of(g, labels, x, names=["dfm-rff-features"])
+    inside: dict[str, list[float]] = {"dfm-rff-features": [], "dfm-rff-features-soft": []}
+    for _ in range(40):
+        gw, _, xw = problem.draw(1500, truth, rng)
+        xw[:300] = rng.normal(size=(300, 3)) - 8.0
+        for name, hits in inside.items():
+            found = ESTIMATORS[name](Window.of(gw, xw), kept)
+            hits.append(((found.lower <= truth) & (truth <= found.upper)).mean())
+    assert np.mean(inside["dfm-rff-features-soft"]) > 0.88
+    assert np.mean(inside["dfm-rff-features"]) < 0.7
+
+
 def test_an_absent_class_may_still_come_at_a_rate_of_a_few_in_the_window() -> None:
     """A perfect classifier that saw none of 500: the rule of three, not certainty."""
     confusion = 200 * np.eye(3, dtype=int)
