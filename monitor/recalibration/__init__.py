@@ -3,6 +3,7 @@
 Only numpy is needed to import either: scoring services take this without the rest of the monitor.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from monitor.recalibration.message import (
@@ -19,12 +20,16 @@ from monitor.recalibration.message import (
 )
 
 if TYPE_CHECKING:
+    from monitor.recalibration.classifier import RecalibratedClassifier
     from monitor.recalibration.client import RecalibrationClient
+    from monitor.recalibration.kafka_feed import KafkaFeed
 
 __all__ = [
     "DISAGREEMENT",
     "Grounds",
     "InputCorrection",
+    "KafkaFeed",
+    "RecalibratedClassifier",
     "Recalibration",
     "RecalibrationClient",
     "Validity",
@@ -36,10 +41,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """The client needs threads and the network, which the pure core never sees: it is imported when asked for."""
-    if name != "RecalibrationClient":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from monitor.recalibration.client import RecalibrationClient  # noqa: PLC0415
+_ELSEWHERE = {
+    "KafkaFeed": "monitor.recalibration.kafka_feed",
+    "RecalibratedClassifier": "monitor.recalibration.classifier",
+    "RecalibrationClient": "monitor.recalibration.client",
+}
 
-    return RecalibrationClient
+
+def __getattr__(name: str) -> Any:
+    """These need threads, the network or scikit-learn, which the pure core never sees: imported when asked for."""
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE[name]), name)

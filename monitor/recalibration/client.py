@@ -56,8 +56,8 @@ class RecalibrationClient:
 
             corrected = client.correct_predictions(model.predict(X), X)
 
-    `source` is the monitor's address, the path of a recalibrations file, or any callable that returns the latest
-    message. Safe to use from many threads.
+    `source` is the monitor's address, a topic (`kafka://BROKER:PORT/TOPIC`; for TLS and SASL see `KafkaFeed`), the
+    path of a recalibrations file, or any callable that returns the latest message. Safe to use from many threads.
     """
 
     def __init__(
@@ -142,8 +142,16 @@ class RecalibrationClient:
         moved = np.asarray(intercepts, dtype=np.float64)
         return moved if known is None else moved + known.logs
 
-    def threshold(self, name: str, threshold: float = 0.5) -> float:
-        """The uncorrected posterior of a class at which its corrected posterior reaches `threshold`."""
+    def threshold(self, name: str, threshold: float = 0.5, *, cost_ratio: float | None = None) -> float:
+        """The uncorrected posterior of a class at which its corrected posterior reaches `threshold`.
+
+        With `cost_ratio`, what a missed event of the class costs in units of a false alarm, the threshold is the one
+        of least expected cost: alarm where (1 - g') <= cost_ratio g', so at g' = 1 / (1 + cost_ratio).
+        """
+        if cost_ratio is not None:
+            if not cost_ratio > 0:
+                raise ValueError(f"cost_ratio: want more than 0, got {cost_ratio}")
+            threshold = 1 / (1 + cost_ratio)
         known = self._in_force()
         if known is None:
             return threshold
@@ -231,11 +239,15 @@ def corrected_input(correction: InputCorrection, values: NDArray[np.float64]) ->
 
 
 def feed(source: str | Path | Feed, stream: str, segment: str, token: str | None) -> Feed:
-    """Where messages come from: an address, a file, or a callable as it is."""
+    """Where messages come from: an address, a topic, a file, or a callable as it is."""
     if callable(source):
         return source
     if isinstance(source, str) and source.startswith(("http://", "https://")):
         return HttpFeed(source, stream, segment, token)
+    if isinstance(source, str) and source.startswith("kafka://"):
+        from monitor.recalibration.kafka_feed import KafkaFeed  # noqa: PLC0415 - it imports this module
+
+        return KafkaFeed(source, stream, segment)
     return FileFeed(Path(source), stream, segment)
 
 

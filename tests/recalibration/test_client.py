@@ -243,3 +243,29 @@ window = {{ size = "1s", lateness = "0s" }}
             until(lambda: "cannot be read" in client.status().trouble, 10, "the client to notice")
             corrected = client.apply(np.array([[0.5, 0.3, 0.2]]))
     np.testing.assert_allclose(corrected, [[0.1, 0.2, 0.7]], atol=0.06)
+
+
+@pytest.mark.parametrize("cost_ratio", [0.2, 1.0, 8.0])
+def test_the_threshold_of_a_cost_ratio_costs_least_when_the_mix_has_moved(cost_ratio: float) -> None:
+    rng = np.random.default_rng(3)
+    source, target, events = 0.3, 0.1, 200_000
+    labels = rng.random(events) < target
+    evidence = rng.normal(loc=2.0 * labels - 1.0, scale=1.0)
+    odds = source / (1 - source) * np.exp(2.0 * evidence)
+    scores = odds / (1 + odds)
+    said = replace(
+        message(),
+        classes=("no", "yes"),
+        source_priors=(1 - source, source),
+        target_priors=(1 - target, target),
+        multipliers=((1 - target) / (1 - source), target / source),
+        log_multipliers=(0.0, 0.0),
+    )
+
+    def cost(threshold: float) -> float:
+        alarms = scores >= threshold
+        return float(np.mean(alarms & ~labels) + cost_ratio * np.mean(~alarms & labels))
+
+    chosen = client_of(said).threshold("yes", cost_ratio=cost_ratio)
+    assert cost(chosen) <= min(cost(threshold) for threshold in np.linspace(0.01, 0.99, 99)) * 1.01
+    assert cost(chosen) < cost(client_of(OSError("down")).threshold("yes", cost_ratio=cost_ratio))

@@ -1,0 +1,68 @@
+"""A fitted scikit-learn classifier whose posteriors come out corrected."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from monitor.recalibration.client import RecalibrationClient
+
+
+class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Corrects what a fitted classifier predicts, as the client has it.
+
+        client = RecalibrationClient("http://127.0.0.1:8080", stream="fraud-v3")
+        with client:
+            model = RecalibratedClassifier(fitted, client)
+            model.predict_proba(X)
+
+    The client's class order must be that of `classes_`: by default it is the reference's, which is the same where the
+    reference was made from this model; otherwise give the client `classes=[str(c) for c in fitted.classes_]`.
+
+    It is already fitted: `fit` changes nothing, and a clone is the same object, as of a FrozenEstimator.
+    """
+
+    def __init__(self, estimator: Any, client: RecalibrationClient) -> None:
+        self.estimator = estimator
+        self.client = client
+
+    def fit(self, X: Any, y: Any = None, **_: Any) -> Self:  # noqa: ARG002, N803 - scikit-learn's names
+        """Nothing: the classifier is fitted, and has to be the one that the reference was made from."""
+        check_is_fitted(self.estimator)
+        return self
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classifier's."""
+        return np.asarray(self.estimator.classes_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """The classifier's."""
+        return int(self.estimator.n_features_in_)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Corrected posteriors, in the order of `classes_`."""
+        posteriors: NDArray[np.float64] = self.client.apply(self.estimator.predict_proba(X))
+        return posteriors
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Their logarithms."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """The class with the largest corrected posterior."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        try:
+            check_is_fitted(self.estimator)
+        except (TypeError, ValueError):
+            return False
+        return True
