@@ -32,7 +32,8 @@ class FeatureProfile:
     counts: Matrix
     """(classes, categories + 1), the last column for values outside the list; no columns for a number."""
     error: float
-    """Largest error of any class's distribution function: 0 when every value was kept."""
+    """Largest error of any class's distribution function: 0 when every value was kept. Where rows were sampled before,
+    the sampling error is in it, at 95 % confidence."""
 
     def weights(self, priors: Vector) -> Vector:
         """The weight of each value when the classes have these priors; they sum to 1.
@@ -89,8 +90,15 @@ def values_kept(features: int) -> int:
     return min(VALUES_KEPT, VALUES_KEPT_IN_ALL // max(1, features))
 
 
-def profile(feature: Feature, column: Vector, labels: Labels, classes: int, keep: int = VALUES_KEPT) -> FeatureProfile:
-    """Reduce one column of labelled events."""
+def profile(
+    feature: Feature,
+    column: Vector,
+    labels: Labels,
+    classes: int,
+    keep: int = VALUES_KEPT,
+    sampled_from: Vector | None = None,
+) -> FeatureProfile:
+    """Reduce one column of labelled events, which may be a sample: of so many events of each class."""
     events = np.bincount(labels, minlength=classes)
     has_value = ~np.isnan(column)
     values, of_class = column[has_value], labels[has_value]
@@ -98,6 +106,8 @@ def profile(feature: Feature, column: Vector, labels: Labels, classes: int, keep
     missing = 1.0 - class_counts / np.maximum(events, 1)
     if feature.kind == "number":
         kept, kept_labels, error = _quantiles(values, of_class, class_counts, keep)
+        if sampled_from is not None:
+            error += _sampling_error(events, sampled_from)
         counts = np.zeros((classes, 0))
     else:
         kept, kept_labels, error = np.zeros(0), np.zeros(0, dtype=np.int64), 0.0
@@ -123,6 +133,12 @@ def _quantiles(values: Vector, labels: Labels, counts: Labels, keep: int) -> tup
     picked = picked[np.argsort(values[picked], kind="stable")]
     errors = [0.5 / k + 1.0 / n for n, k in zip(counts, shares, strict=True) if k < n]
     return values[picked], labels[picked], float(max(errors, default=0.0))
+
+
+def _sampling_error(rows: Labels, sampled_from: Vector) -> float:
+    """The largest distance, at 95 %, of a class's sample to all its events (Dvoretzky-Kiefer-Wolfowitz, Massart 1990)."""
+    sampled = rows[(rows > 0) & (rows < sampled_from)]
+    return float(np.sqrt(np.log(2 / 0.05) / (2 * sampled.min()))) if sampled.size else 0.0
 
 
 def _ranks(n: int, k: int) -> Labels:

@@ -127,7 +127,8 @@ class Reference:
     ) -> Self:
         """A reference from checked columns; `class_counts` when the rows are a sample of more events than these."""
         held_out, calibrated, log_losses = hold_out(schema, posteriors, labels, features, method=calibration, seed=seed)
-        counts = np.bincount(labels, minlength=len(schema.classes)) if class_counts is None else class_counts
+        counts = np.bincount(labels, minlength=len(schema.classes)).astype(np.float64)
+        counts = counts if class_counts is None else class_counts
         statistics = _statistics(held_out, len(schema.classes))
         if estimator not in priors.ESTIMATORS:
             raise InputError(f"estimator: want one of {sorted(priors.ESTIMATORS)}, got {estimator!r}")
@@ -141,7 +142,7 @@ class Reference:
             class_counts=frozen_vector(counts, "class counts"),
             calibration=calibrated,
             statistics=statistics,
-            features=_profiles(schema.features, labels, features, len(schema.classes)),
+            features=_profiles(schema.features, labels, features, counts),
             # Windows meet these rows in tests of their distribution: both have to come out of the same map.
             sample=sample_of(replace(held_out, posteriors=calibrated(posteriors))),
             estimator=estimator,
@@ -236,12 +237,12 @@ def _positive(names: tuple[str, ...], positive: str | None) -> str | None:
 
 
 def _profiles(
-    features: tuple[Feature, ...], labels: Labels, table: Matrix | None, classes: int
+    features: tuple[Feature, ...], labels: Labels, table: Matrix | None, counts: Vector
 ) -> tuple[FeatureProfile, ...]:
     if table is None:
         return ()
     keep = values_kept(len(features))
-    return tuple(profile(feature, table[:, j], labels, classes, keep) for j, feature in enumerate(features))
+    return tuple(profile(feature, table[:, j], labels, counts.size, keep, counts) for j, feature in enumerate(features))
 
 
 def _identity(reference: Reference) -> dict[str, Any]:

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import ks_2samp
 
 from monitor.builder import Reservoir, collect
 from monitor.cli import main
 from monitor.errors import InputError
 from monitor.holdout import Chunk, Wanted, infer_schema, read
+from monitor.profile import profile
 from monitor.schema import Feature, StreamSchema
 from tests.reference.files import write_csv, write_jsonl
 from tests.reference.worlds import CLASSES, world
@@ -170,6 +172,19 @@ def test_classes_are_counted_beyond_the_rows_that_are_kept():
     reservoir = collect(chunks([500]), SCHEMA, 0, rows=100)
     assert reservoir.class_counts.sum() == 500
     assert reservoir.columns()[1].size == 100
+
+
+def test_the_error_that_a_sampled_profile_states_covers_the_distance_to_all_events():
+    rng, covered = np.random.default_rng(5), []
+    everything = np.sort(rng.gamma(2.0, size=4_000))
+    labels = np.zeros(800, dtype=np.int64)
+    for _ in range(200):
+        sample = rng.choice(everything, 800, replace=False)
+        kept = profile(Feature("x"), sample, labels, 1, keep=100, sampled_from=np.array([4_000.0]))
+        assert kept.values.size == 100
+        covered.append(ks_2samp(kept.values, everything).statistic <= kept.error)
+    assert profile(Feature("x"), everything, np.zeros(4_000, dtype=np.int64), 1).error == 0
+    assert np.mean(covered) >= 0.95
 
 
 def test_the_command_builds_shows_and_compares(tmp_path, capsys):
