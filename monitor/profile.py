@@ -95,6 +95,7 @@ def profile(
     column: Vector,
     labels: Labels,
     classes: int,
+    *,
     keep: int = VALUES_KEPT,
     sampled_from: Vector | None = None,
 ) -> FeatureProfile:
@@ -136,7 +137,7 @@ def _quantiles(values: Vector, labels: Labels, counts: Labels, keep: int) -> tup
 
 
 def _sampling_error(rows: Labels, sampled_from: Vector) -> float:
-    """The largest distance, at 95 %, of a class's sample to all its events (Dvoretzky-Kiefer-Wolfowitz, Massart 1990)."""
+    """The largest distance, at 95 %, of a class's sample to all its events (the inequality of Massart, 1990)."""
     sampled = rows[(rows > 0) & (rows < sampled_from)]
     return float(np.sqrt(np.log(2 / 0.05) / (2 * sampled.min()))) if sampled.size else 0.0
 

@@ -242,7 +242,10 @@ def _profiles(
     if table is None:
         return ()
     keep = values_kept(len(features))
-    return tuple(profile(feature, table[:, j], labels, counts.size, keep, counts) for j, feature in enumerate(features))
+    return tuple(
+        profile(feature, table[:, j], labels, counts.size, keep=keep, sampled_from=counts)
+        for j, feature in enumerate(features)
+    )
 
 
 def _identity(reference: Reference) -> dict[str, Any]:

@@ -121,7 +121,8 @@ class RegressionReference:
         keep = values_kept(len(schema.features) + 1)
         columns = () if features is None else tuple(np.asarray(features).T)
         profiles = tuple(
-            profile(feature, column, rows, 1, keep) for feature, column in zip(schema.features, columns, strict=True)
+            profile(feature, column, rows, 1, keep=keep)
+            for feature, column in zip(schema.features, columns, strict=True)
         )
         inputs = _inputs(profiles)
         told = relation_inputs(predictions, features, inputs)
@@ -129,7 +130,7 @@ class RegressionReference:
         return cls(
             schema=schema,
             features=profiles,
-            prediction=profile(PREDICTION, predictions, rows, 1, keep),
+            prediction=profile(PREDICTION, predictions, rows, 1, keep=keep),
             inputs=inputs,
             mixture=mixture,
             null=null,
