@@ -219,9 +219,8 @@ def main() -> None:
     for growth in all_of_them(given.quick):
         found.append(measured(growth, 2 if given.quick else 3))
         print(growth.what, found[-1].row()[3:10], flush=True)
-    text = f"# How the cost grows\n\n{__doc__.partition('.')[2].strip()}\n" + markdown(
-        HEAD, [one.row() for one in found]
-    )
+    table = markdown(HEAD, [one.row() for one in found])
+    text = f"# How the cost grows\n\n{__doc__.partition('.')[2].strip()}\n\n{table}"
     picture(found, given.report.with_suffix(".png"))
     given.report.write_text(text + f"\n![growth]({given.report.stem}.png)\n", encoding="utf-8")
     print(text)
