@@ -38,7 +38,7 @@ def window(events=2_000, seed=1, **changes):
 
 
 @cache
-def reference(events=3_000):
+def reference(events=2_000):
     """From labelled hold-out events."""
     said, y, x = columns(events, 0)
     return RegressionReference.fit(said, y, x, feature_names=FEATURES, stream="prices")

@@ -56,14 +56,14 @@ def test_what_makes_no_sense_is_refused():
 
 
 def test_the_demo_ends_by_itself_says_what_was_injected_and_can_be_had_again(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("monitor.regression_demo.HOLD_OUT_EVENTS", 3_000)
-    monkeypatch.setattr("monitor.regression_demo.regression_tour", lambda events: regression_tour(events)[:5])
+    monkeypatch.setattr("monitor.regression_demo.HOLD_OUT_EVENTS", 1_500)
+    monkeypatch.setattr("monitor.regression_demo.regression_tour", lambda events: regression_tour(events)[:4])
     folder = tmp_path / "demo"
     assert main(["demo", "--regression", "--fast", "--out", str(folder)]) == 0
     told = capsys.readouterr().out
     assert "verdicts are what a perfect monitor would say" in told
     results = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
-    wanted = [period.verdict for period in regression_tour(1)[:5] for _ in range(period.events)]
+    wanted = [period.verdict for period in regression_tour(1)[:4] for _ in range(period.events)]
     assert len(results) == len(wanted)
     assert sum(one["verdict"] == verdict for one, verdict in zip(results, wanted, strict=True)) >= len(wanted) - 1
     assert any(one["reasons"][0].startswith("all slopes doubled; intercepts unchanged") for one in results)

@@ -19,6 +19,12 @@ def message(number=1, **changes):
     return decoded(msgspec.json.decode(msgspec.json.encode(told)))
 
 
+@pytest.fixture(scope="module")
+def moved():
+    """The message of a window in which all slopes had doubled."""
+    return message(factors=streams.DOUBLED, labelled=0.1)
+
+
 class Feed:
     """Says what it is told to."""
 
@@ -36,8 +42,8 @@ def client(*messages):
     return made
 
 
-def test_predictions_follow_a_changed_relation_and_are_nearer_to_the_labels():
-    made = client(message(factors=streams.DOUBLED, labelled=0.1))
+def test_predictions_follow_a_changed_relation_and_are_nearer_to_the_labels(moved):
+    made = client(moved)
     said, y, x = streams.columns(2_000, 9, factors=streams.DOUBLED)
     after = made.correct_predictions(said, x)
     assert np.mean((y - after) ** 2) < 0.6 * np.mean((y - said) ** 2)
@@ -68,16 +74,16 @@ def test_a_change_in_the_middle_of_the_labels_is_seen_but_not_yet_corrected():
     assert "the change may be recent" in found.recalibration.reason
 
 
-def test_a_correction_in_force_outlives_windows_without_labels_but_not_one_that_contradicts_it():
-    moved, silent, calm = message(1, factors=streams.DOUBLED), message(2, labelled=0.0), message(3)
+def test_a_correction_in_force_outlives_windows_without_labels_but_not_one_that_contradicts_it(moved):
+    silent, calm = message(2, labelled=0.0), message(3)
     kept = client(moved, silent).status()
     assert kept.correcting
     assert kept.reason.startswith("kept: too few labels")
     assert not client(moved, silent, calm).status().correcting
 
 
-def test_a_row_without_all_inputs_stays_as_it_is():
-    made = client(message(factors=streams.DOUBLED))
+def test_a_row_without_all_inputs_stays_as_it_is(moved):
+    made = client(moved)
     said, _, x = streams.columns(10, 9)
     x[3, 0] = np.nan
     after = made.correct_predictions(said, x)
@@ -85,16 +91,16 @@ def test_a_row_without_all_inputs_stays_as_it_is():
     assert (np.delete(after, 3) != np.delete(said, 3)).all()
 
 
-def test_inputs_of_another_shape_are_refused_by_name():
-    made = client(message(factors=streams.DOUBLED))
+def test_inputs_of_another_shape_are_refused_by_name(moved):
+    made = client(moved)
     with pytest.raises(ValueError, match="want 2 rows of"):
         made.correct_predictions([1.0, 2.0], [[1.0], [2.0]])
     with pytest.raises(ValueError, match="or columns by name"):
         made.correct_predictions([1.0, 2.0])
 
 
-def test_a_regressors_message_leaves_posteriors_alone():
-    made = client(message(factors=streams.DOUBLED))
+def test_a_regressors_message_leaves_posteriors_alone(moved):
+    made = client(moved)
     np.testing.assert_array_equal(made.apply(np.array([[0.2, 0.8]])), [[0.2, 0.8]])
     assert made.threshold("fraud") == 0.5
 
@@ -102,7 +108,7 @@ def test_a_regressors_message_leaves_posteriors_alone():
 def test_without_features_the_prediction_itself_is_corrected():
     from monitor.regression.stream import RegressionReference  # noqa: PLC0415
 
-    said, y, _ = streams.columns(1_000, 1)
+    said, y, _ = streams.columns(300, 1)
     reference = RegressionReference.fit(said, y)
     found = assess_regression(Window.of_predictions(said, targets=3.0 + 2.0 * y), reference)
     assert found.recalibration.apply

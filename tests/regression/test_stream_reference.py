@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tests.reference.worlds import world
 from tests.regression import streams
 
 
-def events(rows=400, seed=3):
+def events(rows=200, seed=3):
     said, y, x = streams.columns(rows, seed)
     colours = np.random.default_rng(seed).choice(["red", "blue"], rows)
     return [
@@ -37,7 +38,7 @@ def test_the_relation_is_the_truth_with_its_number_of_components():
     reference = streams.reference()
     assert reference.mixture.components == 2
     assert reference.input_names == ("area", "age")
-    said, y, _ = streams.columns(3_000, 0)
+    said, y, _ = streams.columns(2_000, 0)
     assert reference.error == pytest.approx(np.sqrt(np.mean((y - said) ** 2)))
     np.testing.assert_allclose(reference.mixture.weights @ reference.mixture.coefficients, [8.8, 4.2, -1.8], atol=0.15)
 
@@ -64,9 +65,9 @@ def test_the_reference_of_a_classifier_is_refused_by_name(tmp_path):
 
 
 def test_categories_and_columns_without_values_are_watched_but_are_no_inputs_of_the_relation():
-    said, y, x = streams.columns(500, 1)
-    table = np.column_stack([x, np.full(500, np.nan), np.full(500, 3.0)]).astype(object)
-    table = np.column_stack([table, np.array(["a", "b"] * 250, dtype=object)])
+    said, y, x = streams.columns(250, 1)
+    table = np.column_stack([x, np.full(250, np.nan), np.full(250, 3.0)]).astype(object)
+    table = np.column_stack([table, np.array(["a", "b"] * 125, dtype=object)])
     names = [*streams.FEATURES, "empty", "constant", "kind"]
     reference = RegressionReference.fit(said, y, table, feature_names=names)
     assert reference.input_names == streams.FEATURES
@@ -74,10 +75,10 @@ def test_categories_and_columns_without_values_are_watched_but_are_no_inputs_of_
 
 
 def test_without_features_the_relation_is_that_of_label_and_prediction():
-    said, y, _ = streams.columns(500, 1)
+    said, y, _ = streams.columns(250, 1)
     reference = RegressionReference.fit(said, y)
     assert reference.input_names == ("prediction",)
-    np.testing.assert_allclose(reference.mixture.weights @ reference.mixture.coefficients, [0.0, 1.0], atol=0.3)
+    np.testing.assert_allclose(reference.mixture.weights @ reference.mixture.coefficients, [0.0, 1.0], atol=0.5)
 
 
 @pytest.mark.parametrize(
@@ -122,19 +123,21 @@ def test_lines_and_tables_build_the_same_reference_and_show_explains_it(tmp_path
     assert main(["reference", "show", str(tmp_path / "lines.ref")]) == 0
     shown = capsys.readouterr().out
     assert "relation     of the label to area, age; tested from" in shown
-    assert "400 labelled" in shown
+    assert "200 labelled" in shown
     assert "category of 2 values" in shown
 
 
 def test_diff_tells_what_changed(tmp_path, capsys):
-    for name, seed in (("old", 3), ("new", 4)):
-        lines = write_lines(tmp_path / f"{name}.jsonl", events(seed=seed))
-        main(["reference", "build", str(lines), "-o", str(tmp_path / f"{name}.ref")])
-    capsys.readouterr()
-    assert main(["reference", "diff", str(tmp_path / "old.ref"), str(tmp_path / "new.ref")]) == 1
+    old = streams.reference()
+    area = replace(old.features[0], values=old.features[0].values + 1.0)
+    new = replace(old, error=2 * old.error, features=(area, *old.features[1:])).sealed()
+    for name, reference in (("old", old), ("new", new)):
+        reference.save(tmp_path / name)
+    assert main(["reference", "diff", str(tmp_path / "old"), str(tmp_path / "new")]) == 1
     told = capsys.readouterr().out
     assert "error:" in told
     assert "feature area: the distributions are" in told
+    assert "component" not in told
 
 
 @pytest.mark.parametrize(

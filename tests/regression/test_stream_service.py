@@ -112,7 +112,7 @@ def whole():
     return sink.log
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(batch=st.integers(20, 400))
 def test_batches_do_not_change_a_byte(whole, batch):
     sink = MemorySink()
@@ -120,7 +120,7 @@ def test_batches_do_not_change_a_byte(whole, batch):
     assert sink.log.values("results") == whole.values("results")
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(batch=st.integers(40, 300), turns=st.lists(st.integers(1, 12), min_size=1, max_size=3))
 def test_restarts_do_not_change_a_byte(whole, batch, turns):
     log = MemoryLog()
@@ -153,7 +153,7 @@ def test_late_labels_join_their_events_in_the_window_in_which_they_come():
     assert told[-1]["reasons"][0].startswith("all slopes doubled")
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(batch=st.integers(40, 300), turns=st.lists(st.integers(1, 12), max_size=2), apart=st.booleans())
 def test_late_labels_give_the_same_bytes_whatever_the_batches_restarts_and_their_partition(batch, turns, apart):
     some = records([*events(2, 1), *events(1, 2, labelled=0.5, first=2, late_labels=True), *events(1, 3, first=3)])
@@ -176,7 +176,7 @@ def test_a_labelled_copy_that_comes_after_its_window_is_evidence_at_its_arrival(
 
 
 def test_segments_are_judged_by_their_own_labels():
-    some = [{**one, "segment": {"country": "BE" if number % 3 else "FR"}} for number, one in enumerate(STORY)]
+    some = [{**one, "segment": {"country": "BE" if number % 3 else "FR"}} for number, one in enumerate(SHORT)]
     reference = streams.reference()
     watched = {"prices": Watched(reference, plan())}
     decoder = Decoder([reference.schema], segments={"prices": ["country"]})

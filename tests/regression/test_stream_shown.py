@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -32,7 +33,9 @@ def of(history, name, **labels):
     return samples(history)[(f"shiftwatch_{name}", *sorted(labels.items()))]
 
 
+@cache
 def moved():
+    """A stable window, and one in which all slopes had doubled."""
     return streams.story(streams.window(), streams.window(factors=streams.DOUBLED, labelled=0.2))
 
 
