@@ -61,9 +61,14 @@ def events(classes: int, features: int, count: int, seed: int) -> tuple[Matrix, 
 def reference(classes: int, features: int) -> Reference:
     posteriors, labels, table = events(classes, features, 10_000, seed=1)
     names = [f"f{number}" for number in range(features)]
-    return Reference.fit(
-        posteriors, labels, table if names else None, feature_names=names or None, stream="bench", estimator="em"
-    )
+    return Reference.fit(posteriors, labels, table if names else None, feature_names=names or None, stream="bench")
+
+
+def saved(shape: str, folder: Path) -> Path:
+    """Made once: what a reference has learned is not what is measured."""
+    path = folder / "bench.ref"
+    reference(*SHAPES[shape][:2]).save(path)
+    return path
 
 
 def records(classes: int, features: int, count: int) -> Iterator[tuple[int, bytes]]:
@@ -150,10 +155,10 @@ def bare(bootstrap: str, topic: str, watch: Stopwatch) -> None:
     consumer.close()
 
 
-def windows(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: str) -> None:
+def windows(bootstrap: str, topic: str, watch: Stopwatch, made: Reference, driver: str) -> None:
     """Poll, decode and cut into windows, which are dropped."""
     source = open_source(source_settings({"bootstrap": bootstrap, "topics": topic, "driver": driver}))
-    decoder = Decoder([reference(*SHAPES[shape][:2]).schema])
+    decoder = Decoder([made.schema])
     windowing = Windowing({"bench": PLAN})
     source.start(None)
     while watch.left > 0:
@@ -182,9 +187,8 @@ class Forgetful(MemorySink):
         """Nothing to publish."""
 
 
-def assessed(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: str, *, workers: int) -> None:
+def assessed(bootstrap: str, topic: str, watch: Stopwatch, made: Reference, driver: str, *, workers: int) -> None:
     """The whole service, every window assessed in full, to the last commit."""
-    made = reference(*SHAPES[shape][:2])
     source = open_source(source_settings({"bootstrap": bootstrap, "topics": topic, "driver": driver}))
 
     def count(happening: Happening) -> None:
@@ -208,7 +212,7 @@ def assessed(bootstrap: str, topic: str, watch: Stopwatch, shape: str, driver: s
     service.run(lambda: watch.left <= 0)
 
 
-def measure(way: str, shape: str, bootstrap: str, topic: str, count: int) -> None:
+def measure(way: str, made: Path, bootstrap: str, topic: str, count: int) -> None:
     """One measurement in this process, as JSON."""
     driver, watch = "fast" if way.startswith("fast") else "python", Stopwatch(count)
     if way == "bare":
@@ -218,9 +222,10 @@ def measure(way: str, shape: str, bootstrap: str, topic: str, count: int) -> Non
     keep_freed_memory()  # as `shiftwatch run` does
     collect_garbage_rarely()
     if way.endswith("windows"):
-        windows(bootstrap, topic, watch, shape, driver)
+        windows(bootstrap, topic, watch, Reference.load(made), driver)
     else:
-        assessed(bootstrap, topic, watch, shape, driver, workers=0 if way.endswith("loop") else 1)
+        workers = 0 if way.endswith("loop") else 1
+        assessed(bootstrap, topic, watch, Reference.load(made), driver, workers=workers)
     print(json.dumps(watch.result()))
 
 
@@ -229,17 +234,18 @@ def apart(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-m", "tests.bench.kafka", *arguments], stdout=subprocess.PIPE, text=True)
 
 
-def table(broker: Broker, rounds: int, scale: float) -> str:
+def table(broker: Broker, rounds: int, scale: float, folder: Path) -> str:
     """Every way on every shape, in turn."""
     lines = []
     for shape, (_, _, full) in SHAPES.items():
         topic, count = shape.replace(" ", "-").replace(",", ""), int(full * scale)
         broker.create(topic, partitions=PARTITIONS)
         fill(broker, topic, shape, count)
+        made = saved(shape, folder)
         best: dict[str, dict[str, float]] = {way: {} for way in WAYS}
         for _ in range(rounds):
             for way in WAYS:
-                output, _ = apart("--measure", way, shape, broker.bootstrap, topic, str(count)).communicate()
+                output, _ = apart("--measure", way, str(made), broker.bootstrap, topic, str(count)).communicate()
                 got = json.loads(output)
                 best[way] = {clock: max(rate, best[way].get(clock, 0.0)) for clock, rate in got.items()}
                 print(shape, way, {clock: round(rate) for clock, rate in got.items()}, file=sys.stderr)
@@ -263,7 +269,7 @@ def row(shape: str, way: str, rates: dict[str, float], bare: dict[str, float]) -
 Seen = list[tuple[float, float, float]]
 
 
-def memory(broker: Broker, count: int) -> Seen:
+def memory(broker: Broker, count: int, folder: Path) -> Seen:
     """Seconds, and resident megabytes of reader and worker, while one service reads a long topic.
 
     The topic is full before: a reader that catches up with a writer shows how its fetches grow, and not what it keeps.
@@ -271,7 +277,7 @@ def memory(broker: Broker, count: int) -> Seen:
     shape = "2 classes"
     broker.create("long", partitions=PARTITIONS)
     fill(broker, "long", shape, count)
-    process = apart("--measure", "assessed", shape, broker.bootstrap, "long", str(count))
+    process = apart("--measure", "assessed", str(saved(shape, folder)), broker.bootstrap, "long", str(count))
     began, seen = time.monotonic(), []
     while process.poll() is None:
         with contextlib.suppress(FileNotFoundError):
@@ -322,8 +328,8 @@ def main() -> None:
     if given.quick:
         given.rounds, given.scale = 1, 0.02
     if given.measure:
-        *what, count = given.measure
-        measure(*what, int(count))
+        way, made, bootstrap, topic, count = given.measure
+        measure(way, Path(made), bootstrap, topic, int(count))
         return
     reason = apache.unavailable()
     if reason is not None:
@@ -333,11 +339,11 @@ def main() -> None:
         try:
             if given.memory:
                 count = int(10_000_000 * given.scale)
-                seen = memory(Broker(cluster), count)
+                seen = memory(Broker(cluster), count, Path(folder))
                 plot(seen, count, REPORTS / "kafka_memory.png")
                 print(said_of(seen, count))
             else:
-                print(table(Broker(cluster), given.rounds, given.scale))
+                print(table(Broker(cluster), given.rounds, given.scale, Path(folder)))
         finally:
             cluster.close()
 
