@@ -36,8 +36,9 @@ def reasons(
     if verdict is Verdict.UNKNOWN_CLASS and diagnosis.unknown is not None:
         unknown = diagnosis.unknown
         low, high = max(unknown.mass - 2 * unknown.error, 0.0), min(unknown.mass + 2 * unknown.error, 1.0)
-        where = f", together, where no class was: {novel_features}" if novel_features else " where no class was"
-        return (f"about {unknown.mass:.1%} ({low:.1%} to {high:.1%}) of the events lie{where}", misfit)
+        where = f": {novel_features}" if novel_features else ""
+        lie = f"about {unknown.mass:.1%} ({low:.1%} to {high:.1%}) of the events lie where no class was{where}"
+        return (lie, f"{misfit}; without these events most of that goes")
     if verdict is Verdict.COVARIATE_SHIFT:
         return (*moved, "the class mix that the other inputs show has not moved")
     if verdict is Verdict.PRIOR_AND_COVARIATE_SHIFT:

@@ -18,7 +18,7 @@ class Verdict(StrEnum):
     PRIOR_SHIFT = "prior-shift"  # the class mix moved, and explains everything that moved
     COVARIATE_SHIFT = "covariate-shift"  # some inputs moved, the class mix did not
     PRIOR_AND_COVARIATE_SHIFT = "prior-and-covariate-shift"
-    UNKNOWN_CLASS = "unknown-class"  # a part of the events lies together where no class ever was
+    UNKNOWN_CLASS = "unknown-class"  # a part of the events lies where no class ever was, and the misfit with it
     RELATION_SHIFT = "relation-shift"  # labels no longer depend on the inputs as they did: regression streams only
     UNEXPLAINED = "unexplained"  # the window differs, and neither mix, inputs nor a new class explain how
 
