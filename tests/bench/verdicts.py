@@ -89,9 +89,7 @@ def units() -> Iterator[Unit]:
             yield from _verdicts(size, number)
         if number == 0:
             yield from _levels()
-        if number > 0:
-            yield from _verdicts(50_000, number - 1)
-    yield from _verdicts(50_000, WORLDS - 1)
+        yield from _verdicts(50_000, number)
 
 
 def _levels() -> Iterator[Unit]:
