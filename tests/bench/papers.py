@@ -1,17 +1,18 @@
 """The five papers again, by one command: their tables and figures beside ours, and which of their statements hold.
 
-    python -m tests.bench.papers [--quick] [--data FOLDER] [--report FILE] [PAPER ...]
+    python -m tests.bench.papers [--quick] [--data FOLDER] [--out FOLDER] [PAPER ...]
 
 Each paper has a bench of its own, which also runs alone; this runs those that are named (without names all of them) and
 puts the pages of all five together, those that were not run as they were committed. Nothing is tuned to agree.
 """
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.bench.benches import BENCHES
-from tests.bench.options import REPORTS, options
+from tests.bench.options import REPORTS
 from tests.bench.tables import markdown, tables
 
 PAPERS = {
@@ -50,8 +51,19 @@ def overview(pages: dict[str, str]) -> str:
     return markdown(["paper", "statements that hold", "page"], rows)
 
 
+def assemble(folder: Path) -> str:
+    """papers.md from the pages that are there; the overview."""
+    pages = {name: path.read_text(encoding="utf-8") for name in PAPERS if (path := folder / f"{name}.md").exists()}
+    head = f"# The papers again\n\n{__doc__.partition('PAPER ...]')[2].strip()}\n"
+    bodies = [page.replace("\n#", "\n##").replace("# ", "## ", 1) for page in pages.values()]
+    (folder / "papers.md").write_text("\n".join([head, overview(pages), LEFT_OUT, *bodies]), encoding="utf-8")
+    return overview(pages)
+
+
 def main() -> None:
-    parser = options(__doc__, REPORTS / "papers.md")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--out", type=Path, default=REPORTS, help="where the pages and papers.md go")
     parser.add_argument("papers", nargs="*", metavar="PAPER", help=", ".join(PAPERS))
     parser.add_argument("--data", type=Path, help="a folder of UCI tables (CSV, class last)")
     given = parser.parse_args()
@@ -59,16 +71,10 @@ def main() -> None:
         parser.error(f"no such paper: {', '.join(sorted(unknown))}")
     if given.data is None:
         print("no folder of UCI tables given (--data): scikit-learn's and made-up data only", file=sys.stderr)
-    paths = {name: given.report.with_name(f"{name}.md") for name in PAPERS}
     for name in given.papers or PAPERS:
         print(f"{name} ...", flush=True)
-        run(name, given.quick, given.data, paths[name])
-    pages = {name: path.read_text(encoding="utf-8") for name, path in paths.items() if path.exists()}
-    head = f"# The papers again\n\n{__doc__.partition('PAPER ...]')[2].strip()}\n"
-    bodies = [page.replace("\n#", "\n##").replace("# ", "## ", 1) for page in pages.values()]
-    text = "\n".join([head, overview(pages), LEFT_OUT, *bodies])
-    given.report.write_text(text, encoding="utf-8")
-    print(overview(pages))
+        run(name, given.quick, given.data, given.out / f"{name}.md")
+    print(assemble(given.out))
 
 
 if __name__ == "__main__":
