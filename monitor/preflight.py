@@ -80,6 +80,7 @@ def _quality(posteriors: Matrix, labels: Labels) -> dict[str, float]:
         "brier": parts.brier,
         "brier_calibration": parts.calibration,
         "brier_refinement": parts.refinement,
+        "brier_within_bins": parts.within_bins,
     }
 
 

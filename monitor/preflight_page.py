@@ -164,6 +164,7 @@ def _calibration(calibration: Mapping[str, Any]) -> str:
         "brier": "Brier score",
         "brier_calibration": "of which calibration",
         "brier_refinement": "of which refinement",
+        "brier_within_bins": "of which inside their ten bins",
     }
     rows = [[said, *(f"{calibration[when][key]:.4f}" for when in ("before", "after"))] for key, said in names.items()]
     tried = ", ".join(f"{name} {loss:.4f}" for name, loss in calibration["log_loss_by_method"].items())

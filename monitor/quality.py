@@ -95,6 +95,11 @@ class BrierParts:
     bins: int
 
     @property
+    def within_bins(self) -> float:
+        """What calibration and refinement leave of the score: negative where posteriors inside a bin rank events."""
+        return self.variance - 2 * self.covariance
+
+    @property
     def printed_calibration_error(self) -> float:
         """CE of ref 1, eq 10, as printed: its 1/b divides by the bins a second time, as v is a weight already."""
         return self.calibration / self.bins
