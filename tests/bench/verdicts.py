@@ -28,7 +28,7 @@ from monitor.priors import em, nulls
 from monitor.reference import Reference
 from monitor.shifts.prepared import prepared, without
 from monitor.tolerances import VERDICT_LEVEL
-from monitor.verdict import Verdict
+from monitor.verdict import Verdict, verdicts
 from tests.bench.options import REPORTS, options
 from tests.bench.verdicts_worlds import World, reference, window, world
 
@@ -181,15 +181,13 @@ def study(state: Path, seconds: float) -> list[Cell]:
 def report(cells: list[Cell], levels: dict[str, dict[str, float]], command: str) -> str:
     """The tables as Markdown."""
     main = [one for one in cells if one.unit.part == "verdicts"]
-    counted = {size: sum(x.unit.windows for x in main if x.unit.size == size) for size in PER_WORLD}
+    sizes = sorted({x.unit.size for x in main})
+    told = "; ".join(_counted([x for x in main if x.unit.size == size], size) for size in sizes)
     lines = [
         "# How often the verdict is right",
         "",
-        f"Made by `{command}`, from {sum(counted.values()):,} windows ("
-        + ", ".join(f"{windows:,} of {size:,} events" for size, windows in sorted(counted.items()))
-        + ") in",
-        f"{WORLDS} random worlds of each kind and number of classes. Nothing was tuned on these worlds. Level "
-        f"{VERDICT_LEVEL:.0%} a window;",
+        f"Made by `{command}`: {told}. These are {len(cells)} of the {sum(1 for _ in units())}",
+        f"cells of the study, in random worlds on which nothing was tuned. Level {VERDICT_LEVEL:.0%} a window;",
         "references of ten windows. Shifts: `prior` has Cohen's w of 0.25 to 1; `linear` one feature times 1.2, moved",
         "by 0.4 sd; `monotone` one feature stretched by 1.8 above its median and 0.7 below; `both` of the first two;",
         "`unknown` 5 % of the events in a new cluster; `rotated` every class turned by 60 degrees about its centre, in",
@@ -200,17 +198,25 @@ def report(cells: list[Cell], levels: dict[str, dict[str, float]], command: str)
     ]
     for kind in KINDS:
         for classes in CLASSES:
-            for size in sorted(PER_WORLD):
+            for size in sizes:
                 row = [x for x in main if (x.unit.kind, x.unit.classes, x.unit.size) == (kind, classes, size)]
+                if not row:
+                    continue
                 shares = [_share([x for x in row if x.unit.shift == shift]) for shift in SHIFTS]
                 lines.append(f"| {kind} | {classes} | {size:,} | " + " | ".join(shares) + " |")
-    for size in sorted(PER_WORLD):
-        lines += ["", f"## Confusion at {size:,} events", "", "| shift | " + " | ".join(Verdict) + " |"]
-        lines.append("|---|" + "---|" * len(Verdict))
+    names = [str(verdict) for verdict in verdicts(regression=False)]
+    for size in sizes:
+        lines += ["", f"## Confusion at {size:,} events", "", "| shift | " + " | ".join(names) + " |"]
+        lines.append("|---|" + "---|" * len(names))
         for shift in SHIFTS:
             said = _said(main, shift, size)
-            lines.append(f"| {shift} | " + " | ".join(str(said[verdict.value]) for verdict in Verdict) + " |")
+            lines.append(f"| {shift} | " + " | ".join(str(said[name]) for name in names) + " |")
     return "\n".join([*lines, *_alarms(cells), *_sharpened(levels)]) + "\n"
+
+
+def _counted(cells: list[Cell], size: int) -> str:
+    worlds = {(x.unit.kind, x.unit.classes, x.unit.world) for x in cells}
+    return f"{sum(x.unit.windows for x in cells):,} windows of {size:,} events in {len(worlds)} worlds"
 
 
 def _alarms(cells: list[Cell]) -> list[str]:
@@ -232,7 +238,7 @@ def _alarms(cells: list[Cell]) -> list[str]:
             lines.append(_alarm_row([x for x in level if x.unit.reference == 0], kind, shift, "one"))
             lines.append(_alarm_row([x for x in level if x.unit.reference > 0], kind, shift, "fresh"))
         everywhere = [x for x in cells if x.unit.part == "verdicts" and x.unit.shift == shift]
-        for size in sorted(PER_WORLD):
+        for size in sorted({x.unit.size for x in everywhere}):
             sized = [x for x in everywhere if x.unit.size == size]
             lines.append(_alarm_row(sized, f"all, {size:,} events", shift, f"{len(sized)}"))
     return lines
@@ -268,7 +274,7 @@ def _right(cells: list[Cell]) -> int:
 
 def _share(cells: list[Cell]) -> str:
     right, windows = _right(cells), sum(x.unit.windows for x in cells)
-    told = f"{right}/{windows}"
+    told = f"{right}/{windows}" if windows else "-"
     return f"**{told}**" if right < 0.95 * windows else told
 
 
@@ -289,15 +295,16 @@ def picture(cells: list[Cell], path: Path) -> None:
 
     cells = [x for x in cells if x.unit.part == "verdicts"]
     sizes = sorted({x.unit.size for x in cells})
+    names = [str(verdict) for verdict in verdicts(regression=False)]
     figure, axes = plt.subplots(1, len(sizes), figsize=(5.5 * len(sizes), 5), squeeze=False, layout="constrained")
     for axis, size in zip(axes[0], sizes, strict=True):
-        matrix = np.array([[_said(cells, s, size).get(v.value, 0) for v in Verdict] for s in SHIFTS], dtype=float)
+        matrix = np.array([[_said(cells, s, size)[name] for name in names] for s in SHIFTS], dtype=float)
         matrix /= np.maximum(matrix.sum(axis=1, keepdims=True), 1)
         axis.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
         for (i, j), share in np.ndenumerate(matrix):
             if share > 0:
                 axis.text(j, i, f"{share:.2f}", ha="center", va="center", color="white" if share > 0.5 else "black")
-        axis.set_xticks(range(len(Verdict)), [v.value for v in Verdict], rotation=40, ha="right")
+        axis.set_xticks(range(len(names)), names, rotation=40, ha="right")
         axis.set_yticks(range(len(SHIFTS)), list(SHIFTS))
         axis.set_title(f"windows of {size:,}")
     figure.savefig(path, dpi=90)
