@@ -1,0 +1,42 @@
+"""What stands on standard error: one format for the service, its connectors and the libraries below them."""
+
+import json
+import logging
+
+import pytest
+
+from monitor.logs import logging_to_stderr
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+def test_what_connectors_warn_of_comes_in_the_format_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    with logging_to_stderr("json", "info"):
+        logging.getLogger("connectors.kafka.topic_sink").warning("topic %s is not compacted", "feed")
+        logging.getLogger("monitor.assessing").debug("not at this level")
+    (line,) = said(capsys)
+    assert (line["level"], line["message"]) == ("warning", "topic feed is not compacted")
+
+
+def test_a_library_that_repeats_itself_is_quoted_once_in_a_while(capsys: pytest.CaptureFixture[str]) -> None:
+    library = logging.getLogger("kafka.net.manager")
+    with logging_to_stderr("json", "info"):
+        for second in range(25):
+            record = library.makeRecord(library.name, logging.ERROR, "", 0, "connection refused", (), None)
+            record.created = float(second)
+            library.handle(record)
+    assert [(line["message"], line["library"], line["left_out"]) for line in said(capsys)] == [
+        ("connection refused", "kafka.net.manager", 0),
+        ("connection refused", "kafka.net.manager", 9),
+        ("connection refused", "kafka.net.manager", 9),
+    ]
+
+
+def test_afterwards_the_loggers_are_as_they_were(capsys: pytest.CaptureFixture[str]) -> None:
+    loggers = [logging.getLogger(name) for name in ("shiftwatch", "monitor", "connectors", "kafka")]
+    before = [(logger.level, list(logger.handlers)) for logger in loggers]
+    with logging_to_stderr("text", "debug"):
+        assert all(logger.handlers for logger in loggers)
+    assert [(logger.level, list(logger.handlers)) for logger in loggers] == before
