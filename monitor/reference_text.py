@@ -1,5 +1,7 @@
 """A reference in words: what it holds, and how it differs from another one."""
 
+from itertools import zip_longest
+
 import numpy as np
 
 from monitor.arrays import Vector
@@ -44,15 +46,21 @@ def _classes(reference: Reference) -> list[str]:
 
 def _relation(reference: RegressionReference) -> list[str]:
     """What the labels depend on, and how."""
-    mixture, names = reference.mixture, reference.input_names
     lines = [
         f"  prediction   {_feature(reference.prediction)}",
         f"  error        {reference.error:.4g} (root mean square of label minus prediction)",
-        f"  relation     of the label to {', '.join(names)}; tested from {reference.wanted} labels on",
+        f"  relation     of the label to {', '.join(reference.input_names)}; tested from {reference.wanted} labels on",
     ]
+    return lines + [f"    {component}" for component in _components(reference)]
+
+
+def _components(reference: RegressionReference) -> list[str]:
+    """Each line of the mixture."""
+    mixture, names = reference.mixture, reference.input_names
+    lines = []
     for weight, (intercept, *slopes), sigma in zip(mixture.weights, mixture.coefficients, mixture.sigmas, strict=True):
         terms = "".join(f" {slope:+.4g} {name}" for slope, name in zip(slopes, names, strict=True))
-        lines.append(f"    {weight:6.1%}  {intercept:.4g}{terms}, noise {sigma:.4g}")
+        lines.append(f"{weight:.1%}  {intercept:.4g}{terms}, noise {sigma:.4g}")
     return lines
 
 
@@ -105,11 +113,9 @@ def _regression_differences(old: RegressionReference, new: RegressionReference) 
         )
         if before != after
     ]
-    lines += [
-        f"relation: {before} -> {after}"
-        for before, after in zip(_relation(old)[3:], _relation(new)[3:], strict=False)
-        if before != after
-    ]
+    for before, after in zip_longest(_components(old), _components(new), fillvalue="nothing"):
+        if before != after:
+            lines.append(f"component: {before} -> {after}")
     return lines + _feature_differences(old.features, new.features, one, one)
 
 

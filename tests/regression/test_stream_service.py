@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
+from monitor.countwindows import CountPlan
 from monitor.events import Decoder
 from monitor.evidence import EvidencePlan
 from monitor.publishing import Watched
@@ -207,6 +208,12 @@ def test_a_service_watches_classifiers_and_regressors_side_by_side():
     told = [json.loads(one) for one in sink.log.values("results")]
     assert {one["stream"] for one in told} == {"s", "prices"}
     assert all(("relation" in one) == (one["stream"] == "prices") for one in told)
+
+
+def test_count_windows_are_judged_by_the_labels_of_their_own_events():
+    told = results({"p": records(events(4, 1, labelled=0.5))}, rules=CountPlan(200))
+    assert [one["events"]["used"] for one in told] == [200, 200, 200]
+    assert all(one["verdict"] == "stable" and 60 < one["relation"]["labels"] < 140 for one in told)
 
 
 def test_a_classifiers_windows_carry_no_evidence():
