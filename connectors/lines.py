@@ -264,15 +264,15 @@ class Lines:
 
     def _cut(self, data: bytes) -> RawBatch | None:
         """The lines that end in this chunk; what follows the last of them is kept."""
-        end = data.rfind(b"\n") + 1
-        if not end:
+        text, offset = self._start + data, self._offset
+        line_feeds = np.flatnonzero(np.frombuffer(text, np.uint8) == _LINE_FEED)
+        if not line_feeds.size:
             self._keep(data)
             return None
+        end = int(line_feeds[-1]) + 1
         too_long = self._length - len(self._start)  # bytes of the first line that were skipped
-        text, offset = self._start + data[:end], self._offset
-        self._offset, self._start, self._length = offset + too_long + len(text), b"", 0
-        self._keep(data[end:])
-        line_feeds = np.flatnonzero(np.frombuffer(text, np.uint8) == _LINE_FEED)
+        self._offset, self._start, self._length = offset + too_long + end, b"", 0
+        self._keep(text[end:])
         starts = np.concatenate([[0], line_feeds[:-1] + 1])
         offsets = offset + starts
         offsets[1:] += too_long

@@ -96,16 +96,17 @@ def _local(rows: Characters) -> Times:
 def _minutes(rows: Characters) -> Times:
     """YYYY-MM-DDThh:mm in microseconds. Neighbours mostly share the minute: each run of equals is read once."""
     words = rows.view(np.uint64)
-    starts = np.concatenate([[0], np.flatnonzero((words[1:] != words[:-1]).any(axis=1)) + 1])
+    day, time = words[:, 0], words[:, 1]
+    starts = np.concatenate([[0], np.flatnonzero((day[1:] != day[:-1]) | (time[1:] != time[:-1])) + 1])
     runs = np.array(rows[starts])
     runs[:, 10][((runs[:, 10] | 32) == ord("t")) | (runs[:, 10] == ord(" "))] = ord("T")
     shaped, parts = _read(runs, b"0000-00-00T00:00", (0, 4), (5, 7), (8, 10), (11, 13), (14, 16))
     year, month, day, hour, minute = parts
     fits = shaped & (month >= 1) & (month <= 12) & (day >= 1) & (hour <= 23) & (minute <= 59)
     months = np.where(fits, year * 12 + month - 1 - 1970 * 12, 0)
-    first = _month_start(months)
-    fits &= day <= _month_start(months + 1) - first
-    times = np.where(fits, (((first + day - 1) * 24 + hour) * 60 + minute) * 60_000_000, BAD_TIME)
+    start = _month_start(months)
+    fits &= day <= _month_start(months + 1) - start
+    times = np.where(fits, (((start + day - 1) * 24 + hour) * 60 + minute) * 60_000_000, BAD_TIME)
     return np.repeat(times, np.diff(starts, append=rows.shape[0]))
 
 
@@ -114,12 +115,12 @@ def _read(rows: Characters, template: bytes, *parts: tuple[int, int]) -> tuple[F
     expected = np.frombuffer(template, np.uint8)[:, None]
     span = np.where(expected == ord("0"), 9, 0).astype(np.uint8)
     values = np.ascontiguousarray(rows.T) - expected  # wraps below, so that one comparison finds what does not fit
-    weights = np.zeros((len(parts), len(template)))
+    weights = np.zeros((len(parts), len(template)), dtype=np.float32)
     for row, (start, stop) in enumerate(parts):
         weights[row, start:stop] = 10.0 ** np.arange(stop - start - 1, -1, -1)
-    # Whole numbers far below 2**53: the matrix product is exact.
+    # Whole numbers of at most six digits, below 2**24: the matrix product is exact.
     shaped: Flags = np.all(values <= span, axis=0)
-    return shaped, (weights @ values.astype(np.float64)).astype(np.int64)
+    return shaped, (weights @ values.astype(np.float32)).astype(np.int64)
 
 
 def _month_start(months: NDArray[np.int64]) -> NDArray[np.int64]:
