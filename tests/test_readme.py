@@ -77,8 +77,19 @@ def test_the_event_decodes() -> None:
     assert decoded.scored["fraud-v3"].rows.events == 1
 
 
+def test_late_labels_decode_as_a_label_and_as_a_labelled_event() -> None:
+    block, _ = blocks("jsonl")
+    records: list[bytes | None] = [line.encode() for line in block.splitlines()]
+    batch = RawBatch("p", records, np.arange(2), 2)
+    schema = StreamSchema("fraud-v3", ("legit", "fraud"))
+    decoded = Decoder([schema], identified=["fraud-v3"]).decode(batch, now=2_000_000_000_000_000)
+    assert decoded.rejected == ()
+    assert decoded.late_labels["fraud-v3"].labels.tolist() == [0]
+    assert decoded.scored["fraud-v3"].rows.labelled.tolist() == [True]
+
+
 def test_a_regressors_event_and_its_late_label_decode() -> None:
-    (block,) = blocks("jsonl")
+    _, block = blocks("jsonl")
     records: list[bytes | None] = [line.encode() for line in block.splitlines()]
     schema = StreamSchema("prices", (), (Feature("area"), Feature("age")))
     batch = RawBatch("p", records, np.arange(len(records)), len(records))

@@ -1,28 +1,19 @@
-"""What a window's answer means for scores: the message (`message`), and the client that applies it (`client`).
+"""What a window's answer means for scores: the message, the rule behind it, and the client that applies it.
 
-Only numpy is needed to import either: scoring services take this without the rest of the monitor.
+Scoring services take the message and the client without the rest of the monitor: they need numpy for arrays, and
+nothing at all for lists.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from monitor.recalibration.message import (
-    DISAGREEMENT,
-    Grounds,
-    InputCorrection,
-    Recalibration,
-    Validity,
-    identity,
-    imply,
-    justified,
-    settled,
-    withheld,
-)
+from monitor.recalibration.message import InputCorrection, Recalibration, Validity, identity, settled, withheld
 
 if TYPE_CHECKING:
     from monitor.recalibration.classifier import RecalibratedClassifier
     from monitor.recalibration.client import RecalibrationClient
     from monitor.recalibration.kafka_feed import KafkaFeed
+    from monitor.recalibration.rule import DISAGREEMENT, Grounds, imply, justified
 
 __all__ = [
     "DISAGREEMENT",
@@ -42,14 +33,18 @@ __all__ = [
 
 
 _ELSEWHERE = {
+    "DISAGREEMENT": "monitor.recalibration.rule",
+    "Grounds": "monitor.recalibration.rule",
     "KafkaFeed": "monitor.recalibration.kafka_feed",
     "RecalibratedClassifier": "monitor.recalibration.classifier",
     "RecalibrationClient": "monitor.recalibration.client",
+    "imply": "monitor.recalibration.rule",
+    "justified": "monitor.recalibration.rule",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """These need threads, the network or scikit-learn, which the pure core never sees: imported when asked for."""
+    """These need numpy, threads, the network or scikit-learn: imported when asked for."""
     if name not in _ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_ELSEWHERE[name]), name)

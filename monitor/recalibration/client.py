@@ -1,23 +1,24 @@
 """The client of a scoring service: fetches the latest correction of a stream, keeps it, and applies it.
 
-Needs numpy and nothing else. It never stands in the way of scoring: fetching happens in a thread of its own, and when
-there is no correction to be had, or the last one has grown old, scores pass unchanged and `status` says why.
+Needs numpy for arrays, and nothing at all for lists. It never stands in the way of scoring: fetching happens in a
+thread of its own, and when there is no correction to be had, or the last one has grown old, scores pass unchanged and
+`status` says why.
 """
+
+from __future__ import annotations
 
 import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity, settled
 from monitor.recalibration.relation import (
@@ -26,6 +27,12 @@ from monitor.recalibration.relation import (
     relation_inputs,
     settled_relation,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+with suppress(ImportError):  # without it lists can be corrected, and thresholds moved
+    import numpy as np
 
 Feed = Callable[[], Recalibration | None]
 """Asks for the latest message; None when it has none. Raises OSError or ValueError when it cannot be asked."""
@@ -131,7 +138,7 @@ class RecalibrationClient:
         matrix = np.asarray(posteriors, dtype=np.float64)
         if known is None:
             return matrix
-        weighted = matrix * known.array
+        weighted = matrix * np.array(known.multipliers)
         totals = weighted.sum(axis=-1, keepdims=True)
         # A row with all its mass on classes that are gone says nothing that the correction could use.
         return np.divide(weighted, totals, out=matrix.copy(), where=totals > 0)
@@ -140,7 +147,7 @@ class RecalibrationClient:
         """A softmax layer's biases, moved so that its posteriors come out corrected."""
         known = self._in_force()
         moved = np.asarray(intercepts, dtype=np.float64)
-        return moved if known is None else moved + known.logs
+        return moved if known is None else moved + np.array(known.logs)
 
     def threshold(self, name: str, threshold: float = 0.5, *, cost_ratio: float | None = None) -> float:
         """The uncorrected posterior of a class at which its corrected posterior reaches `threshold`.
@@ -191,7 +198,7 @@ class RecalibrationClient:
         expired = known is not None and self._now() - known.since > self._expires_after
         return None if status.recalibration is None or expired else status.recalibration.tree
 
-    def _in_force(self) -> "_Known | None":
+    def _in_force(self) -> _Known | None:
         known = self._known if self.status().correcting else None
         return known if known is not None and known.message.classes else None
 
@@ -214,8 +221,7 @@ class _Known:
 
     message: Recalibration
     multipliers: tuple[float, ...]
-    array: NDArray[np.float64]
-    logs: NDArray[np.float64]
+    logs: tuple[float, ...]
     since: float
 
 
@@ -224,8 +230,8 @@ def _known(message: Recalibration, classes: tuple[str, ...] | None, since: float
         raise ValueError(f"the message is for classes {list(message.classes)}, the service has {list(classes)}")
     order = [message.classes.index(name) for name in classes or message.classes]
     multipliers = tuple(message.multipliers[y] for y in order)
-    logs = np.array([message.log_multipliers[y] for y in order])
-    return _Known(message, multipliers, np.array(multipliers), logs, since)
+    logs = tuple(message.log_multipliers[y] for y in order)
+    return _Known(message, multipliers, logs, since)
 
 
 def corrected_input(correction: InputCorrection, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,19 +1,25 @@
 """The correction that a window of a regression stream implies: the reference's relation, and the one of now.
 
-Only numpy is needed to import this. Unless `apply`, the adapted relation is exactly the reference's, so that the
-correction of every prediction is exactly zero.
+Nothing is needed to import this, and numpy to apply it. Unless `apply`, the adapted relation is exactly the
+reference's, so that the correction of every prediction is exactly zero.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from monitor.recalibration.message import Recalibration
 
-Floats = NDArray[np.float64]
+with suppress(ImportError):  # the message can be read without
+    import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

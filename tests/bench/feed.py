@@ -1,6 +1,9 @@
 """Does the feed make scores better, and never worse? The worlds of the verdict study, through `assess` and the client.
 
-    python -m tests.bench.feed --report tests/bench/reports/feed.md
+    python -m tests.bench.feed --state cells.jsonl --report tests/bench/reports/feed.md
+
+Every kind of world that is finished stands in the state file, and is not done again: with `--seconds` a run begins
+nothing new after so many seconds of CPU, and the next one goes on.
 
 For each window a second one of the same kind follows, with the same class mix and the same change of the inputs. The
 first is assessed; its recalibration reaches a client as a scoring service has it; the client corrects the posteriors of
@@ -12,11 +15,12 @@ A difference counts as worse when its mean over a cell's windows is above zero b
 of a class that the reference never saw have no right answer among its classes, and are left out of the scores.
 """
 
+import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from monitor import quality
@@ -33,18 +37,18 @@ from tests.bench.verdicts_worlds import World, window
 SHIFTS = ("none", "prior", "linear", "monotone", "both", "unknown")
 SIZES = (1_000, 5_000)
 WORLDS = 2
-WINDOWS = 12
+WINDOWS = 10
 """In each world, for each shift."""
 WANTED = 0.9
 """Of the improvement that the true priors give, in prior-shift cells of 5,000 events."""
 
+SCORES = ("brier", "log_loss")
 WAYS = ("feed", "inputs", "own", "true")
 """The next window by the feed; the same with its inputs corrected and scored again; the window itself by its own
 recalibration; the next window by its true mix."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     """Windows of one kind of world with one shift."""
 
     kind: str
@@ -52,13 +56,16 @@ class Cell:
     size: int
     shift: str
     applied: int
-    brier: Matrix
-    """Change of the Brier score, a row for each window and a column for each of `WAYS`."""
-    log_loss: Matrix
+    changes: dict[str, list[list[float]]]
+    """By score: its change, a row for each window and a column for each of `WAYS`."""
 
     @property
     def windows(self) -> int:
-        return self.brier.shape[0]
+        return len(self.changes["brier"])
+
+    def of(self, score: str) -> Matrix:
+        """The change of one score."""
+        return np.array(self.changes[score])
 
 
 def cells(kind: str, classes: int, size: int, windows: int) -> list[Cell]:
@@ -75,8 +82,11 @@ def cells(kind: str, classes: int, size: int, windows: int) -> list[Cell]:
                 message = assess(first, known).recalibration
                 applied[shift] += message.apply
                 changes[shift].append(_changes(made, message, first, following))
-    arrays = {shift: np.array(each) for shift, each in changes.items()}
-    return [Cell(kind, classes, size, one, applied[one], each[:, 0], each[:, 1]) for one, each in arrays.items()]
+    found = []
+    for shift, each in changes.items():
+        scores = {name: np.array(each)[:, place].tolist() for place, name in enumerate(SCORES)}
+        found.append(Cell(kind, classes, size, shift, applied[shift], scores))
+    return found
 
 
 def _changes(made: World, message: Recalibration, first: Window, following: Window) -> Matrix:
@@ -124,8 +134,10 @@ def report(cells: list[Cell], command: str) -> str:
     """The tables as Markdown."""
     failed = [one for one in cells for way in WAYS[:3] if _worse(one, way)]
     prior = [one for one in cells if one.shift == "prior" and one.size == max(SIZES)]
-    short = [one for one in prior if min(recovered(one.brier, "feed"), recovered(one.log_loss, "feed")) < WANTED]
-    overall = [recovered(np.concatenate([getattr(one, what) for one in prior]), "feed") for what in _SCORES]
+    short = [
+        one for one in prior if min(recovered(one.of("brier"), "feed"), recovered(one.of("log_loss"), "feed")) < WANTED
+    ]
+    overall = [recovered(np.concatenate([one.of(what) for one in prior]), "feed") for what in SCORES]
     lines = [
         "# What the feed does to scores",
         "",
@@ -157,18 +169,15 @@ def report(cells: list[Cell], command: str) -> str:
     return "\n".join(lines)
 
 
-_SCORES = ("brier", "log_loss")
-
-
 def _worse(one: Cell, way: str) -> bool:
-    return any(worse(getattr(one, what)[:, WAYS.index(way)]) for what in _SCORES)
+    return any(worse(one.of(what)[:, WAYS.index(way)]) for what in SCORES)
 
 
 def _row(one: Cell) -> list[str]:
-    means = {way: [getattr(one, what)[:, WAYS.index(way)].mean() * 1000 for what in _SCORES] for way in WAYS}
+    means = {way: [one.of(what)[:, WAYS.index(way)].mean() * 1000 for what in SCORES] for way in WAYS}
     told = {way: f"{brier:+.2f} / {loss:+.2f}" for way, (brier, loss) in means.items()}
     marked = [f"**{told[way]}**" if way != "true" and _worse(one, way) else told[way] for way in WAYS]
-    shares = [f"{recovered(getattr(one, what), 'feed'):.1%}" for what in _SCORES] if one.shift == "prior" else ["-"]
+    shares = [f"{recovered(one.of(what), 'feed'):.1%}" for what in SCORES] if one.shift == "prior" else ["-"]
     size = f"{one.size:,}"
     return [one.kind, f"{one.classes}", size, one.shift, f"{one.applied}/{one.windows}", *marked, " / ".join(shares)]
 
@@ -184,7 +193,7 @@ def picture(cells: list[Cell], path: Path) -> None:
     for axis, size in zip(axes, SIZES, strict=True):
         for place, (way, colour) in enumerate((("feed", "tab:blue"), ("inputs", "tab:orange"), ("true", "tab:grey"))):
             points = [
-                (SHIFTS.index(one.shift) + 0.25 * (place - 1), one.brier[:, WAYS.index(way)].mean() * 1000)
+                (SHIFTS.index(one.shift) + 0.25 * (place - 1), one.of("brier")[:, WAYS.index(way)].mean() * 1000)
                 for one in cells
                 if one.size == size
             ]
@@ -197,19 +206,32 @@ def picture(cells: list[Cell], path: Path) -> None:
     figure.savefig(path, dpi=90)
 
 
-def study(kinds: tuple[str, ...], windows: int) -> Iterator[Cell]:
-    """Every cell."""
-    for size in SIZES:
-        for kind in kinds:
-            for classes in CLASSES:
-                yield from cells(kind, classes, size, windows)
+def study(kinds: tuple[str, ...], windows: int, state: Path | None, seconds: float) -> list[Cell]:
+    """Every cell that is done or can be begun in time."""
+    found = []
+    if state is not None and state.exists():
+        found = [msgspec.json.decode(line, type=Cell) for line in state.read_bytes().splitlines()]
+    done = {(one.kind, one.classes, one.size) for one in found}
+    for kind, classes, size in product(kinds, CLASSES, SIZES):
+        if (kind, classes, size) in done or time.process_time() > seconds:
+            continue
+        made = cells(kind, classes, size, windows)
+        found += made
+        if state is not None:
+            with state.open("ab") as file:
+                file.write(b"".join(msgspec.json.encode(one) + b"\n" for one in made))
+    return sorted(found, key=lambda one: (one.size, KINDS.index(one.kind), one.classes, SHIFTS.index(one.shift)))
 
 
 def main() -> None:
     """Do the study, and write the report."""
-    given = options(__doc__).parse_args()
-    found = list(study(KINDS[:1], 3) if given.quick else study(KINDS, WINDOWS))
-    text = report(found, "python -m tests.bench.feed --report tests/bench/reports/feed.md")
+    parser = options(__doc__)
+    parser.add_argument("--state", type=Path, help="JSON lines: the cells that are done")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="of CPU, after which nothing is begun")
+    given = parser.parse_args()
+    kinds, windows = (KINDS[:1], 3) if given.quick else (KINDS, WINDOWS)
+    found = study(kinds, windows, given.state, given.seconds)
+    text = report(found, "python -m tests.bench.feed --state cells.jsonl --report tests/bench/reports/feed.md")
     print(text)
     if given.report:
         given.report.write_text(text, encoding="utf-8")

@@ -1,6 +1,7 @@
 """The client: corrects while a correction is in force, and lets scores pass unchanged whenever none is to be had."""
 
 import json
+import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from connectors.worlds import World
 from monitor.priors import bayes
-from monitor.recalibration import InputCorrection, Recalibration, RecalibrationClient, Validity, identity
+from monitor.recalibration import InputCorrection, Recalibration, RecalibrationClient, Validity, identity, withheld
 from monitor.reference import Reference
 from tests.deploy.parts import free_port, running, until
 
@@ -269,3 +270,28 @@ def test_the_threshold_of_a_cost_ratio_costs_least_when_the_mix_has_moved(cost_r
     chosen = client_of(said).threshold("yes", cost_ratio=cost_ratio)
     assert cost(chosen) <= min(cost(threshold) for threshold in np.linspace(0.01, 0.99, 99)) * 1.01
     assert cost(chosen) < cost(client_of(OSError("down")).threshold("yes", cost_ratio=cost_ratio))
+
+
+def test_a_service_without_numpy_corrects_lists(tmp_path: Path) -> None:
+    (tmp_path / "feed.jsonl").write_bytes(msgspec.json.encode(message()) + b"\n")
+    program = """
+import sys
+sys.modules["numpy"] = None
+from monitor.recalibration import RecalibrationClient
+client = RecalibrationClient("feed.jsonl", "s")
+assert client.refresh().correcting, client.status()
+print(client.apply([[0.5, 0.3, 0.2]]), client.threshold("c"))
+assert not any(name.startswith(("scipy", "sklearn", "msgspec", "kafka")) for name in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows, threshold = done.stdout.split("]] ")
+    assert json.loads(rows + "]]")[0] == pytest.approx([0.1, 0.2, 0.7])
+    assert float(threshold) == pytest.approx(client_of(message()).threshold("c"))
+
+
+def test_estimates_that_labels_have_shown_to_be_off_end_a_correction_that_was_in_force() -> None:
+    unsure = replace(message(window="w2"), apply=False, reason="the change of the class mix is within chance")
+    assert client_of(message(), unsure).refresh().correcting
+    status = client_of(message(), withheld(unsure, "labels show that the estimate was off")).refresh()
+    assert (status.correcting, status.reason) == (False, "labels show that the estimate was off")
