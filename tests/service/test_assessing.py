@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -68,10 +67,10 @@ def process_of(workers: Workers) -> int:
 
 
 def kill(workers: Workers) -> None:
-    pid = process_of(workers)
-    os.kill(pid, signal.SIGKILL)
-    while alive(pid):
-        time.sleep(0.01)
+    """And wait for all of its threads: until the last one is gone the pipe is open."""
+    (worker,) = workers._workers
+    worker._process.kill()
+    worker._process.join()
 
 
 def alive(pid: int) -> bool:
