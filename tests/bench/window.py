@@ -80,7 +80,7 @@ def ks_part(one: Window, ready: Prepared) -> None:
     """Sort, merge, plain and reweighted distance and p-value of every feature."""
     assert one.features is not None
     seen = tuple(
-        looked._seen(feature, one.features[:, j])
+        looked.seen_column(feature, one.features[:, j])
         for j, feature in enumerate(ready.features)
         if isinstance(feature, Column)
     )

@@ -42,8 +42,9 @@ def live(reference_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     with ExitStack() as stack:
         urls = {}
         for stream, periods in (
-            ("shifting", [(8, ""), (14, "priors = [0.1, 0.2, 0.7]"), (300, "")]),
-            ("calm", [(322, "")]),
+            # The shift begins when Prometheus has come up, on a busy machine too.
+            ("shifting", [(20, ""), (30, "priors = [0.1, 0.2, 0.7]"), (300, "")]),
+            ("calm", [(350, "")]),
         ):
             folder, port = tmp_path_factory.mktemp(stream), free_port()
             (folder / "shiftwatch.toml").write_text(_configuration(stream, port, reference_file, periods))
