@@ -90,15 +90,17 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=2)
     given = parser.parse_args()
     repetitions = 1 if given.quick else given.repetitions
-    found = study(repetitions, 1_000 if given.quick else EVENTS)
+    events = 1_000 if given.quick else EVENTS
+    size = "--quick" if given.quick else f"--repetitions {repetitions}"
+    found = study(repetitions, events)
     text = "\n".join(
         [
             "# Contamination",
             "",
-            f"Made by `python -m tests.bench.priors_contamination --repetitions {repetitions} "
+            f"Made by `python -m tests.bench.priors_contamination {size} "
             "--report tests/bench/reports/priors_contamination.md`;",
-            f"dimensions {DIMENSIONS[0]} to {DIMENSIONS[-1]}, {repetitions} mixtures each. Distance of the estimated "
-            "from the true shares of the five classes: mean (median);",
+            f"{events:,} events, dimensions {DIMENSIONS[0]} to {DIMENSIONS[-1]}, mixtures each: {repetitions}. "
+            "Distance of the estimated from the true shares of the five classes: mean (median);",
             "the last column says in how many of the windows soft RFF is the best of the four.",
             "",
             tables.markdown(["noise", "eps", *METHODS.values(), "soft RFF best"], rows(found)),
