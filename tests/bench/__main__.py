@@ -1,6 +1,6 @@
 """All figures by one command: every bench in a process of its own, one thread, repeats interleaved; one report.
 
-    python -m tests.bench [--quick] [--quapy PYTHON] [--data FOLDER] ... [NAME ...]
+    python -m tests.bench [--quick] [--peer NAME=PYTHON ...] [--data FOLDER] [NAME ...]
 
 Writes README.md and report.json, and the page and pictures of every bench that ran, to tests/bench/reports (with
 --quick to tests/bench/reports/quick). Sections of benches that were not chosen stay as they are, each with the commit
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests.bench import machine, papers, report, tables
 from tests.bench.benches import BENCHES, PEERS, Bench, chosen, lacking
-from tests.bench.options import REPORTS
+from tests.bench.options import REPORTS, pythons
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -84,11 +84,11 @@ def collect(benches: Sequence[Bench], given: argparse.Namespace, folder: Path) -
 def _prepared(bench: Bench, given: argparse.Namespace) -> Collected:
     arguments = ["--quick"] if given.quick else []
     missing = [reason] if (reason := bench.missing()) else []
+    interpreters = pythons(given.peer)
     for peer in bench.peers:
-        interpreter = getattr(given, peer.replace("-", "_"))
-        reason = lacking(peer, interpreter)
+        reason = lacking(peer, interpreters.get(peer))
         missing += [reason] if reason else []
-        arguments += [] if reason else [f"--{peer}", interpreter]
+        arguments += [] if reason else ["--peer", f"{peer}={interpreters[peer]}"]
     if bench.data:
         missing += [] if given.data else ["UCI tables: no folder was given (--data FOLDER)"]
         arguments += ["--data", str(given.data)] if given.data else []
@@ -116,8 +116,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--data", type=Path, help="a folder of UCI tables")
     made.add_argument("--out", type=Path, help="where the report goes")
-    for peer in PEERS:
-        made.add_argument(f"--{peer}", metavar="PYTHON", help=f"an interpreter that has {peer}")
+    made.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help=f"one of {', '.join(PEERS)}")
     return made
 
 

@@ -1,6 +1,6 @@
 """How accurate is `auto`, against QuaPy's quantifiers on identical posteriors and identical samples?
 
-    python -m tests.bench.accuracy --quapy /path/to/python [--report tests/bench/reports/accuracy.md]
+    python -m tests.bench.accuracy --peer quapy=/path/to/python [--report tests/bench/reports/accuracy.md]
 
 QuaPy lives in an environment of its own (`python -m venv E; E/bin/pip install quapy quadprog`); without it only our
 figures are printed. None of these problems was used to choose a method, a member of `auto` or a constant: that was
@@ -36,7 +36,7 @@ from monitor.priors import COMBINED, ESTIMATORS, em
 from monitor.reference import Reference
 from monitor.sampling import draw, uniform_simplex
 from monitor.windows import Window
-from tests.bench.options import options
+from tests.bench.options import options, pythons
 
 EVENTS = 500
 OURS = ("auto", *COMBINED)
@@ -166,13 +166,16 @@ def table(results: Mapping[str, Mapping[str, float]], published: bool) -> list[s
 
 def main() -> None:
     parser = options(__doc__)
-    parser.add_argument("--quapy", help="a Python interpreter that has quapy and quadprog")
+    parser.add_argument("--peer", action="append", default=[], metavar="quapy=PYTHON")
     given = parser.parse_args()
     splits, windows = (1, 5) if given.quick else (4, 30)
     warnings.simplefilter("ignore")
-    interpreter = given.quapy
+    interpreter = pythons(given.peer).get("quapy")
     if interpreter is None or subprocess.run([interpreter, "-c", "import quapy, quadprog"], check=False).returncode:
-        print("QuaPy is not available: give --quapy an interpreter that can import quapy and quadprog", file=sys.stderr)
+        print(
+            "QuaPy is not available: give --peer quapy=PYTHON, a Python that can import quapy and quadprog",
+            file=sys.stderr,
+        )
         interpreter = None
     results: dict[str, dict[str, float]] = {}
     for problem in QUICK if given.quick else PROBLEMS:
@@ -189,7 +192,7 @@ def report(lines: list[str], splits: int, windows: int) -> str:
         [
             "# Accuracy of `auto` against published quantifiers",
             "",
-            "Made by `python -m tests.bench.accuracy --quapy PYTHON --report tests/bench/reports/accuracy.md`, "
+            "Made by `python -m tests.bench.accuracy --peer quapy=PYTHON --report tests/bench/reports/accuracy.md`, "
             f"Python {platform.python_version()}, numpy {np.__version__}, scikit-learn {sklearn.__version__}.",
             "",
             f"Mean absolute error of the priors over {splits} splits of {windows} windows of {EVENTS} events, priors "

@@ -24,6 +24,7 @@ class Bench:
     repeats: int = 1
     """Processes in full mode: several where time is measured, one where a seed decides every figure."""
     peers: tuple[str, ...] = ()
+    """Each given to it as `--peer NAME=PYTHON`."""
     data: bool = False
     """Whether it takes `--data`, a folder of UCI tables."""
     missing: Callable[[], str | None] = lambda: None
@@ -32,7 +33,7 @@ class Bench:
 
 BENCHES = (
     Bench("ingest", "from JSONL bytes to closed windows, against the bare decode of the same lines", 3),
-    Bench("window", "what assessing a window costs", 3),
+    Bench("window", "what assessing a window costs", 3, peers=("evidently", "nannyml", "alibi-detect")),
     Bench("priors", "the speed of the prior estimators", 3, peers=("quapy",)),
     Bench("reference_build", "building a reference from a large file", 3),
     Bench("growth", "how the cost grows with everything that can grow"),
@@ -41,13 +42,14 @@ BENCHES = (
     Bench("accuracy", "the error of `auto` and its members", peers=("quapy",)),
     Bench("priors_coverage", "whether the 95 % intervals hold the truth"),
     Bench("priors_contamination", "estimates of windows in which some events belong to no class"),
+    Bench(
+        "priors_contamination", "what events of no known class do to the estimates; distribution feature matching again"
+    ),
     Bench("verdicts", "how often the verdict is right"),
-    Bench("feed", "whether corrected scores are better, and never worse"),
     Bench("regression", "adaptive mixtures of regressions"),
     Bench("trees", "versatile decision trees", data=True),
     Bench("papers_caelen", "Caelen's thesis again", data=True),
     Bench("papers_esuli", "the reassessment of SLD again"),
-    Bench("papers_dussap", "distribution feature matching again"),
 )
 
 
@@ -62,7 +64,7 @@ def chosen(names: list[str]) -> list[Bench]:
 def lacking(peer: str, interpreter: str | None) -> str | None:
     """Why a peer cannot take part."""
     if interpreter is None:
-        return f"{peer}: no interpreter was given (--{peer} PYTHON)"
+        return f"{peer}: no interpreter was given (--peer {peer}=PYTHON)"
     try:
         done = subprocess.run([interpreter, "-c", PEERS[peer]], check=False, capture_output=True)
     except OSError:

@@ -6,6 +6,11 @@ from pathlib import Path
 REPORTS = Path(__file__).parent / "reports"
 
 
+def pythons(pairs: list[str]) -> dict[str, str]:
+    """Interpreters by the peer that they have, from NAME=PYTHON."""
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
 def options(doc: str | None, report: Path | None = None) -> argparse.ArgumentParser:
     """`--quick` and `--report`; a bench adds its own. Tables go to standard output in any case."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -18,7 +18,7 @@ from tests.bench.tables import markdown, tables
 PAPERS = {
     "papers_caelen": "Caelen, Quantification and learning algorithms to manage prior probability shift",
     "papers_esuli": "Esuli et al., A critical reassessment of the Saerens-Latinne-Decaestecker algorithm",
-    "papers_dussap": "Dussap et al., Label shift quantification by distribution feature matching",
+    "priors_contamination": "Dussap et al., Label shift quantification by distribution feature matching",
     "trees": "Al-Otaibi et al., Versatile decision trees for learning over multiple contexts",
     "regression": "Bouveyron and Jacques, Adaptive mixtures of regressions",
 }

@@ -1,7 +1,7 @@
 """How fast are the prior estimators, beside QuaPy and plain NumPy, on the same data, one thread, one run?
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
-        python -m tests.bench.priors --quapy /path/to/python [--report tests/bench/reports/priors.md]
+        python -m tests.bench.priors --peer quapy=/path/to/python [--report tests/bench/reports/priors.md]
 
 QuaPy lives in an environment of its own (`python -m venv E; E/bin/pip install quapy`); without it only our figures are
 printed. Times are processor seconds, so that other work on the machine counts little; each is the best of three.
@@ -27,7 +27,7 @@ from monitor.priors.by_matching import _blocks
 from monitor.priors.histogram import Histogram
 from monitor.tolerances import LIKELIHOOD_GAP
 from tests.bench import priors_quapy
-from tests.bench.options import options
+from tests.bench.options import options, pythons
 from tests.bench.priors_quapy import confusion_problem, draw, em_problems
 from tests.bench.timing import best_of
 
@@ -168,13 +168,14 @@ def memory_row(quick: bool) -> list[list[str]]:
 
 def main() -> None:
     parser = options("Time the prior estimators.")
-    parser.add_argument("--quapy", help="a Python interpreter that has quapy")
+    parser.add_argument("--peer", action="append", default=[], metavar="quapy=PYTHON")
     given = parser.parse_args()
-    if available(given.quapy):
-        theirs = quapy(given.quapy, given.quick)
+    interpreter = pythons(given.peer).get("quapy")
+    if interpreter is not None and available(interpreter):
+        theirs = quapy(interpreter, given.quick)
     else:
         theirs = None
-        print("QuaPy is not available: give --quapy an interpreter that can import quapy", file=sys.stderr)
+        print("QuaPy is not available: give --peer quapy=PYTHON, a Python that can import quapy", file=sys.stderr)
     rows = [
         *em_rows(theirs, given.quick),
         *counting_row(theirs),
@@ -189,7 +190,7 @@ def main() -> None:
         [
             "# Speed of the prior estimators",
             "",
-            "Made by `OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m tests.bench.priors --quapy PYTHON "
+            "Made by `OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m tests.bench.priors --peer quapy=PYTHON "
             "--report tests/bench/reports/priors.md`;",
             f"{version}NumPy {np.__version__}, SciPy {scipy.__version__}, Python {platform.python_version()}; "
             "processor seconds, one thread, best of three.",

@@ -29,7 +29,7 @@ from monitor.shifts import looked, moves
 from monitor.shifts.prepared import Column, Prepared, prepared
 from monitor.tolerances import VERDICT_LEVEL
 from monitor.windows import Window
-from tests.bench.options import REPORTS, options
+from tests.bench.options import REPORTS, options, pythons
 
 ROWS, FEATURES, CLASSES = 10_000, 10, 3
 KSWIN_EVENTS = 500
@@ -112,13 +112,13 @@ def kswin(one: Window) -> None:
 
 def peers(given: list[str], known: Reference, one: Window) -> tuple[list[tuple[str, float]], list[str]]:
     """What each peer takes for the same window, and why some could not be timed; `given` as NAME=PYTHON."""
-    pythons = dict(pair.split("=", 1) for pair in given)
-    times, absent = [], [f"{name}: no Python was given" for name in PEERS if name not in pythons]
+    interpreters = pythons(given)
+    times, absent = [], [f"{name}: no Python was given" for name in PEERS if name not in interpreters]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with TemporaryDirectory() as folder:
         data = Path(folder) / "tables.npz"
         np.savez(data, reference=np.stack([profile.values for profile in known.features], axis=1), window=one.features)
-        for name, python in pythons.items():
+        for name, python in interpreters.items():
             command = [python, str(Path(__file__).with_name("window_peers.py")), name, str(data)]
             done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
             if done.returncode:

@@ -82,8 +82,11 @@ class Run:
         assert self.process.wait(timeout=30) in {0, -signal.SIGTERM}, self.log()
 
     def resident_mb(self) -> float:
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * resource.getpagesize() / 1e6
+        """With the process that assesses beside the loop."""
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        pages = [int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in (pid, *children)]
+        return sum(pages) * resource.getpagesize() / 1e6
 
     def log(self) -> str:
         return (self.folder / f"{self.name}.log").read_text()[-2000:]
