@@ -1,6 +1,6 @@
 """How far are the estimates off when a share of the window belongs to no class? (dussap, section 4.2, figure 1)
 
-    python -m tests.bench.priors_contamination [--repetitions 2]
+    python -m tests.bench.priors_contamination [--repetitions 3]
         [--report tests/bench/reports/priors_contamination.md]
 
 Five Gaussian classes, 10,000 events of them in the reference and in the window, dimensions 2 to 10; on top of the
@@ -87,7 +87,7 @@ def picture(found: Errors, path: Path) -> None:
 
 def main() -> None:
     parser = options(__doc__)
-    parser.add_argument("--repetitions", type=int, default=2)
+    parser.add_argument("--repetitions", type=int, default=3)
     given = parser.parse_args()
     repetitions = 1 if given.quick else given.repetitions
     events = 1_000 if given.quick else EVENTS
