@@ -55,10 +55,11 @@ def reference(features: int) -> Reference:
         return Reference.reduce(schema, g, labels, x, seed=0, estimator="em", calibration="temperature")
 
 
-def window(rows: int, features: int, shift: float = 0.0) -> Window:
-    """A window, one feature moved by `shift`."""
+def window(rows: int, features: int, shift: float = 0.0, unknown: float = 0.0) -> Window:
+    """A window, one feature moved by `shift`, and a share of its events from a class that nobody knew."""
     _, x, _ = columns(rows, features, CLASSES, 2)
     x[:, 0] += shift
+    x[: int(unknown * rows)] = 5 + np.random.default_rng(1).normal(size=(int(unknown * rows), features))
     centres = np.random.default_rng(0).normal(size=(CLASSES, features))
     logs = x @ centres.T - (centres**2).sum(axis=1) / 2
     odds = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -136,11 +137,12 @@ def main() -> None:
     given = parser.parse_args()
     known = reference(FEATURES)
     ready = prepared(known)
-    one, moved = window(ROWS, FEATURES), window(ROWS, FEATURES, 0.2)
+    one, moved, strange = window(ROWS, FEATURES), window(ROWS, FEATURES, 0.2), window(ROWS, FEATURES, unknown=0.05)
     rows = [
         ("NumPy: sorting every feature", cpu(lambda: _sorted(one), 30)),
         ("Shiftwatch: full assessment, nothing moved", cpu(lambda: assess(one, known), 15)),
         ("Shiftwatch: full assessment, one input moved", cpu(lambda: assess(moved, known), 15)),
+        ("Shiftwatch: full assessment, an unknown class that moves all inputs", cpu(lambda: assess(strange, known), 5)),
         ("Shiftwatch: KS of all features, plain and reweighted", cpu(lambda: ks_part(one, ready), 30)),
         ("SciPy: plain KS of all features", cpu(lambda: scipys(one, known), 10)),
     ]
