@@ -53,7 +53,9 @@ def _windows(stream: StreamSettings) -> str:
     lateness = f", closed {duration_text(window.lateness or 0)} later"
     segments = f"\nalso by {', '.join(stream.segments)}" if stream.segments else ""
     labels = f"\nlabels of the last {duration_text(stream.evidence)}" if stream.evidence else ""
-    return size + slide + lateness + segments + labels
+    awaited = f"\nlabels awaited for {duration_text(stream.labels.wait)}" if stream.labels else ""
+    corrected = "\nevents corrected" if stream.corrected == "window" else ""
+    return size + slide + lateness + segments + labels + awaited + corrected
 
 
 def _advice(stream: StreamSettings, events: int) -> str:

@@ -143,7 +143,7 @@ def report(cells: list[Cell], command: str) -> str:
         "",
         f"Made by `{command}`.",
         "",
-        *(__doc__ or "").split("\n\n", 2)[2].strip().splitlines(),
+        *(__doc__ or "").split("\n\n", 3)[3].strip().splitlines(),
         "",
         tables.claims(
             (
