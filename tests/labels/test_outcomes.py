@@ -1,6 +1,7 @@
 """Outcomes: the same whatever the batching, the partitions and the crashes; and right."""
 
 import json
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -12,8 +13,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
-from connectors.protocols import Checkpoint
+from connectors.protocols import NEVER, Checkpoint, Progress, Reassignment
 from monitor.countwindows import CountPlan
+from monitor.errors import CommitRefusedError
 from monitor.events import Decoder
 from monitor.labels.store import Awaited
 from monitor.publishing import Watched
@@ -60,10 +62,11 @@ def service(
     wait: int = 60 * SECOND,
     most: int = 1_000_000,
     pace: Pace = Pace(poll=0.0, commit=0.01),
+    source: MemorySource | None = None,
 ) -> Service:
     watched = {"s": Watched(reference(), plan, awaited=Awaited(wait=wait, most=most, store=store))}
     decoder = Decoder([reference().schema], identified=["s"])
-    return Service(watched, decoder, MemorySource(partitions, batch=batch), sink, pace=pace)
+    return Service(watched, decoder, source or MemorySource(partitions, batch=batch), sink, pace=pace)
 
 
 def results(partitions: dict[str, list[bytes | None]], **options: Any) -> list[bytes]:
@@ -112,6 +115,51 @@ def test_labels_in_a_partition_of_their_own_count_the_same(batch: int, stop: int
         service(FEEDBACK.apart, MemorySink(log), store, batch=batch).run(after(stop))
         service(FEEDBACK.apart, MemorySink(log), store, batch=batch).run()
     assert log.values("results") == results(FEEDBACK.apart, batch=1000)
+
+
+class Moved(MemorySink):
+    """Refuses some commits, as a group does that is moving partitions."""
+
+    def __init__(self, refused: set[int]) -> None:
+        super().__init__()
+        self._commits = 0
+        self._refused = refused
+        self.rewind = False
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        self._commits += 1
+        if self._commits in self._refused:
+            self.recover()
+            self.rewind = True
+            raise CommitRefusedError("the group is moving partitions")
+        super().commit(checkpoint)
+
+
+class Rewound(MemorySource):
+    """Begins again where the last commit was whenever one is refused."""
+
+    def __init__(self, records: dict[str, list[bytes | None]], sink: Moved, batch: int) -> None:
+        super().__init__(records, batch=batch)
+        self._sink = sink
+
+    def reassigned(self, settle: Callable[[], None]) -> Reassignment | None:
+        if not self._sink.rewind:
+            return None
+        self._sink.rewind = False
+        checkpoint = self._sink.recover()
+        self.start(checkpoint or Checkpoint({"p": Progress(0, NEVER, 0, NEVER)}))
+        return Reassignment(frozenset({"p"}), {"p": checkpoint.progress["p"] if checkpoint else None})
+
+    def partitions(self) -> Sequence[str]:
+        return ["p"] if self._sink.rewind else super().partitions()
+
+
+@pytest.mark.parametrize("refused", [{1}, {2, 5}, {3, 4, 5}])
+def test_refused_commits_change_no_byte(refused: set[int], tmp_path: Path) -> None:
+    sink = Moved(refused)
+    source = Rewound(FEEDBACK.together, sink, batch=60)
+    service({}, sink, tmp_path / "labels.sqlite", source=source).run()
+    assert sink.log.values("results") == uninterrupted(MINUTES)
 
 
 def test_realised_shares_and_counts_are_those_of_the_labels() -> None:
