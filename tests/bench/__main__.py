@@ -110,7 +110,7 @@ def parser() -> argparse.ArgumentParser:
         "python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument("names", nargs="*", metavar="NAME", help=", ".join(bench.name for bench in BENCHES))
-    made.add_argument("--quick", action="store_true", help="small sizes, once each: under three minutes in all")
+    made.add_argument("--quick", action="store_true", help="small sizes, once each: some three minutes in all")
     made.add_argument(
         "--repeats", type=int, help="processes a bench; three for timings and one for studies if not given"
     )

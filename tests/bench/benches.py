@@ -42,10 +42,8 @@ BENCHES = (
     Bench("accuracy", "the error of `auto` and its members", peers=("quapy",)),
     Bench("priors_coverage", "whether the 95 % intervals hold the truth"),
     Bench("priors_contamination", "estimates of windows in which some events belong to no class"),
-    Bench(
-        "priors_contamination", "what events of no known class do to the estimates; distribution feature matching again"
-    ),
     Bench("verdicts", "how often the verdict is right"),
+    Bench("feed", "whether corrected scores are better, and never worse"),
     Bench("regression", "adaptive mixtures of regressions"),
     Bench("trees", "versatile decision trees", data=True),
     Bench("papers_caelen", "Caelen's thesis again", data=True),

@@ -48,3 +48,8 @@ def test_a_bench_that_does_not_exist_is_named() -> None:
     with pytest.raises(SystemExit, match="no such bench: speed"):
         chosen(["speed"])
     assert chosen([]) == list(BENCHES)
+
+
+def test_every_bench_is_listed_once() -> None:
+    names = [bench.name for bench in BENCHES]
+    assert sorted(set(names)) == sorted(names)
