@@ -468,3 +468,7 @@ LEAST_ERROR = 1e-6
 
 # A column that varies less than this has no common scale with others: differences of its values lose their digits.
 NARROWEST = 1e-290
+
+# A relation has not changed if it only seems so because of this share of the labels, those that the reference explains
+# worst, and of one at least: an outlier beyond all that the hold-out events held is no relation.
+RELATION_TRIM = 0.02

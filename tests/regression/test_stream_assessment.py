@@ -57,6 +57,15 @@ def test_a_changed_relation_outranks_moved_inputs_and_names_both():
     assert any(reason.startswith("area is") for reason in found.reasons)
 
 
+def test_a_few_absurd_labels_are_no_other_relation():
+    predictions, targets, features = streams.columns(300, 4)
+    targets[[7, 200]] += 80.0
+    found = said(Window.of_predictions(predictions, features, targets))
+    assert found.relation.test.p_value < 1e-6
+    assert found.relation.p_value > 0.01
+    assert found.verdict == "stable"
+
+
 def test_few_events_with_enough_labels_still_tell_a_changed_relation():
     found = said(streams.window(60, factors=streams.DOUBLED))
     assert found.verdict == "relation-shift"

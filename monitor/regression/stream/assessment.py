@@ -173,6 +173,6 @@ def _tests(moved: tuple[Move, ...], found: RelationFound, level: float, events: 
             "likelihood ratio of the most telling link against an unchanged relation, in nats a label",
         )
         tests["relation"] = Test(
-            one.statistic, one.p_value, one.effect, level, RELATION_FLOOR, found.labels, found.changed, told
+            one.statistic, found.p_value, one.effect, level, RELATION_FLOOR, found.labels, found.changed, told
         )
     return tests

@@ -1,12 +1,13 @@
 """What the labelled rows of a window, and of those before it, say: the relation, the error, and what to do about it.
 
-The test is one of the relation between inputs and labels, whatever model makes the predictions. A correction of the
-predictions is justified by more than a changed relation: parameters that were adapted to one half of the labels have
-to improve the predictions of the other half, both ways round. Where the relation changed between the halves they do
-not, and the window waits for more labels.
+The test is one of the relation between inputs and labels, whatever model makes the predictions. It has to say the
+same without the labels that fit worst: an outlier beyond all that the hold-out events held is no relation. A
+correction of the predictions is justified by more than a changed relation: parameters that were adapted to one half
+of the labels have to improve the predictions of the other half, both ways round. Where the relation changed between
+the halves they do not, and the window waits for more labels.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from monitor.regression.adaptation import Adaptation, adapt
 from monitor.regression.mixture import Mixture
 from monitor.regression.relation import RelationStatus, RelationTest, relation_test
 from monitor.regression.stream.reference import RegressionReference
-from monitor.tolerances import EVIDENCE_ROWS, LARGEST_NUMBER, RELATION_FLOOR
+from monitor.tolerances import EVIDENCE_ROWS, LARGEST_NUMBER, RELATION_FLOOR, RELATION_TRIM
 from monitor.windows import Window, sampled
 
 
@@ -24,6 +25,9 @@ class RelationFound:
     """What the labels say."""
 
     test: RelationTest
+    p_value: float
+    """The test's or, where that is larger, the one without the labels that the reference explains worst."""
+    level: float
     wanted: int
     """Labels that the test wants."""
     since: int | None
@@ -46,7 +50,7 @@ class RelationFound:
     @property
     def changed(self) -> bool:
         """Significantly, and by more than the floor."""
-        return self.test.changed and self.test.effect >= RELATION_FLOOR
+        return self.test.changed and self.p_value < self.level and self.test.effect >= RELATION_FLOOR
 
     @property
     def adaptation(self) -> Adaptation | None:
@@ -74,6 +78,8 @@ def relation_found(evidence: Window, reference: RegressionReference, level: floa
     )
     found = RelationFound(
         test=test,
+        p_value=max(test.p_value, _without_outliers(inputs, targets, reference)) if test.changed else test.p_value,
+        level=level,
         wanted=wanted,
         since=None if evidence.timestamps is None or not evidence.events else int(evidence.timestamps.min()),
         labels=int(targets.size),
@@ -85,13 +91,8 @@ def relation_found(evidence: Window, reference: RegressionReference, level: floa
     if found.adaptation is None:
         return found
     now = corrected(predictions, inputs, reference.mixture, found.adaptation.mixture)
-    return RelationFound(
-        test=test,
-        wanted=wanted,
-        since=found.since,
-        labels=found.labels,
-        error=found.error,
-        reference_error=reference.error,
+    return replace(
+        found,
         corrected_error=_error(targets - now),
         helps=_helps(predictions, inputs, targets, reference.mixture, found.adaptation.model),
     )
@@ -111,6 +112,13 @@ def _complete(evidence: Window, reference: RegressionReference) -> tuple[Vector,
     numbers = np.column_stack([evidence.predictions, evidence.targets, inputs])
     whole = (np.abs(numbers) < LARGEST_NUMBER).all(axis=1)  # false for NaN, too
     return evidence.predictions[whole], inputs[whole], evidence.targets[whole]
+
+
+def _without_outliers(inputs: Matrix, targets: Vector, reference: RegressionReference) -> float:
+    """The p-value of all labels but those that the reference explains worst."""
+    fit = np.logaddexp.reduce(reference.mixture.log_densities(inputs, targets), axis=1)
+    kept = np.sort(np.argsort(-fit, kind="stable")[: targets.size - max(1, round(RELATION_TRIM * targets.size))])
+    return relation_test(reference.mixture, inputs[kept], targets[kept], null=reference.null, level=0.0).p_value
 
 
 def _helps(predictions: Vector, inputs: Matrix, targets: Vector, before: Mixture, model: str) -> bool:

@@ -36,7 +36,7 @@ def reasons(
         alone = [move.name for move in moved if move.moved] == [PREDICTION.name] and len(moved) > 1
         hint = ("no input moved by itself: look at the model that is deployed",) if alone else ()
         return (*told, *hint, labels)
-    against, p = ", ".join(inputs), p_text(found.test.p_value)
+    against, p = ", ".join(inputs), p_text(found.p_value)
     changed = f"{found.test.description} (the label against {against}; {found.labels:,} labels, p {p})"
     recent = () if found.helps else ("not corrected yet: the labels do not agree with one another on what changed",)
     return (changed, *_error_sentence(found), *recent, *told)
@@ -51,7 +51,7 @@ def label_sentence(found: RelationFound) -> str:
     if not found.tested:
         return f"{found.labels:,} of {found.wanted} labels: too few yet to tell whether the relation still holds"
     return (
-        f"{found.labels:,} labels agree with the relation (p {p_text(found.test.p_value)}, "
+        f"{found.labels:,} labels agree with the relation (p {p_text(found.p_value)}, "
         f"error {found.error:.3g}, reference {found.reference_error:.3g})"
     )
 
