@@ -234,22 +234,23 @@ def apart(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-m", "tests.bench.kafka", *arguments], stdout=subprocess.PIPE, text=True)
 
 
-def table(broker: Broker, rounds: int, scale: float, folder: Path) -> str:
+def table(broker: Broker, given: argparse.Namespace, folder: Path) -> str:
     """Every way on every shape, in turn."""
     lines = []
-    for shape, (_, _, full) in SHAPES.items():
-        topic, count = shape.replace(" ", "-").replace(",", ""), int(full * scale)
+    ways = ["bare", *(way for way in given.ways if way != "bare")]
+    for shape in given.shapes:
+        topic, count = shape.replace(" ", "-").replace(",", ""), int(SHAPES[shape][2] * given.scale)
         broker.create(topic, partitions=PARTITIONS)
         fill(broker, topic, shape, count)
         made = saved(shape, folder)
-        best: dict[str, dict[str, float]] = {way: {} for way in WAYS}
-        for _ in range(rounds):
-            for way in WAYS:
+        best: dict[str, dict[str, float]] = {way: {} for way in ways}
+        for _ in range(given.rounds):
+            for way in ways:
                 output, _ = apart("--measure", way, str(made), broker.bootstrap, topic, str(count)).communicate()
                 got = json.loads(output)
                 best[way] = {clock: max(rate, best[way].get(clock, 0.0)) for clock, rate in got.items()}
                 print(shape, way, {clock: round(rate) for clock, rate in got.items()}, file=sys.stderr)
-        lines += [row(shape, way, best[way], best["bare"]) for way in WAYS]
+        lines += [row(shape, way, best[way], best["bare"]) for way in ways]
     head = (
         "| events | what is done | events/s | ratio to bare | ratio in processor time: reader | worker | slower one |\n"
         "|---|---|--:|--:|--:|--:|--:|\n"
@@ -322,6 +323,8 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of events")
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--measure", nargs=5, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -343,7 +346,7 @@ def main() -> None:
                 plot(seen, count, REPORTS / "kafka_memory.png")
                 print(said_of(seen, count))
             else:
-                print(table(Broker(cluster), given.rounds, given.scale, Path(folder)))
+                print(table(Broker(cluster), given, Path(folder)))
         finally:
             cluster.close()
 
