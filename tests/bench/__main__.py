@@ -114,6 +114,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--repeats", type=int, help="processes a bench; three for timings and one for studies if not given"
     )
+    made.add_argument("--no-runs", action="store_true", help="only write the report anew from what is there")
     made.add_argument("--data", type=Path, help="a folder of UCI tables")
     made.add_argument("--out", type=Path, help="where the report goes")
     made.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help=f"one of {', '.join(PEERS)}")
@@ -128,7 +129,7 @@ def main() -> int:
     kept = out / "report.json"
     sections = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
-        collected = collect(chosen(given.names), given, Path(folder))
+        collected = collect([] if given.no_runs else chosen(given.names), given, Path(folder))
         for one in collected:
             sections[one.bench.name] = one.section("quick" if given.quick else "full")
         for path in Path(folder).iterdir():
