@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.bench import papers_dussap
 from tests.bench.benches import BENCHES
 from tests.bench.options import REPORTS
 from tests.bench.tables import markdown, tables
@@ -54,6 +55,9 @@ def overview(pages: dict[str, str]) -> str:
 def assemble(folder: Path) -> str:
     """papers.md from the pages that are there; the overview."""
     pages = {name: path.read_text(encoding="utf-8") for name in PAPERS if (path := folder / f"{name}.md").exists()}
+    if page := pages.get("priors_contamination"):
+        said = papers_dussap.statements(tables(page)[0])
+        pages["priors_contamination"] = f"{page}\n## Which statements of section 4.2 hold here\n\n{said}"
     head = f"# The papers again\n\n{__doc__.partition('PAPER ...]')[2].strip()}\n"
     bodies = [page.replace("\n#", "\n##").replace("# ", "## ", 1) for page in pages.values()]
     (folder / "papers.md").write_text("\n".join([head, overview(pages), LEFT_OUT, *bodies]), encoding="utf-8")
