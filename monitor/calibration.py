@@ -300,7 +300,12 @@ def _fit_isotonic(posteriors: Matrix, labels: Labels) -> Parameters:
 
 
 def _apply_isotonic(posteriors: Matrix, parameters: Parameters) -> Matrix:
-    steps = [np.interp(posteriors[:, c], parameters[f"x{c}"], parameters[f"y{c}"]) for c in range(posteriors.shape[1])]
+    """What lies between two steps goes to the nearer one: the hold-out events have only ever seen steps, and answers
+    between them would look like something that never was."""
+    steps = []
+    for c in range(posteriors.shape[1]):
+        at, answers = parameters[f"x{c}"], parameters[f"y{c}"]
+        steps.append(answers[np.searchsorted((at[1:] + at[:-1]) / 2, posteriors[:, c])])
     return _shares(np.column_stack(steps))
 
 

@@ -432,18 +432,24 @@ def _robust(values: Vector) -> tuple[float, float]:
 
 
 def _moments(mapped: Matrix, labels: Labels, counts: Vector, source_priors: Vector) -> Moments:
-    """Class means and covariances, the small classes' drawn towards the pooled covariance."""
+    """Class means and covariances, the small classes' drawn towards the pooled covariance.
+
+    To the scatter of each class one row is added that falls anywhere in every coordinate: what n rows have never shown may still be the
+    next one, with probability about 1/n (Laplace). Without it a class whose coordinates are constant in the hold-out
+    sample, such as one that the model always tells apart, would take the first exception for a shift.
+    """
     classes, coordinates = counts.size, mapped.shape[1]
+    anywhere = np.diag(mapped.var(axis=0)) if len(mapped) else np.zeros((coordinates, coordinates))
     means = np.zeros((classes, coordinates))
-    scatter = np.zeros((classes, coordinates, coordinates))
+    scatter = np.tile(anywhere, (classes, 1, 1))
     for y in range(classes):
         rows = mapped[labels == y]
         if rows.shape[0]:
             means[y] = rows.mean(axis=0)
             centred = rows - means[y]
-            scatter[y] = centred.T @ centred
-    pooled = scatter.sum(axis=0) / max(counts.sum() - classes, 1)
+            scatter[y] += centred.T @ centred
+    pooled = scatter.sum(axis=0) / counts.sum()
     scale = np.sqrt(np.diag(pooled))
     scale = np.where(scale > CONSTANT_SPREAD, scale, 1.0)
-    within = (scatter + COVARIANCE_PRIOR_ROWS * pooled) / (counts + COVARIANCE_PRIOR_ROWS)[:, None, None]
+    within = (scatter + COVARIANCE_PRIOR_ROWS * pooled) / (counts + 1 + COVARIANCE_PRIOR_ROWS)[:, None, None]
     return Moments(scale, means / scale, within / np.outer(scale, scale), source_priors, counts)
