@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from monitor.assessment import assess
+from monitor.reference import Reference
 from monitor.result import json_schema
 from monitor.schema import Feature, StreamSchema
 from monitor.verdict import Verdict
@@ -129,3 +130,17 @@ def test_extreme_numbers_in_reference_and_window_give_a_verdict_without_a_warnin
             checked(Window.of(worlds.posteriors(seen), np.roll(extremes(rows, 3), turned, axis=1)), reference)
     huge = np.full((500, 3), 1e308)
     assert checked(Window.of(huge, extremes(500, 4)), reference).verdict is Verdict.INSUFFICIENT_DATA
+
+
+@pytest.mark.parametrize("certainty", [0.5, 0.7, 0.95])
+def test_a_model_that_always_tells_its_classes_apart_is_judged_as_any_other(certainty):
+    rng = np.random.default_rng(0)
+
+    def posteriors(labels):
+        return certainty * np.eye(3)[labels] + (1 - certainty) * rng.dirichlet(np.ones(3), size=labels.size)
+
+    known = rng.choice(3, 6_000, p=[0.6, 0.3, 0.1])
+    reference = Reference.fit(posteriors(known), known)
+    for mix, verdict in (([0.6, 0.3, 0.1], "stable"), ([0.2, 0.3, 0.5], "prior-shift")) * 5:
+        found = assess(Window.of(posteriors(rng.choice(3, 3_000, p=mix))), reference)
+        assert found.verdict == verdict, found.reasons
