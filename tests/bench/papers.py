@@ -23,6 +23,23 @@ PAPERS = {
     "trees": "Al-Otaibi et al., Versatile decision trees for learning over multiple contexts",
     "regression": "Bouveyron and Jacques, Adaptive mixtures of regressions",
 }
+NOTES = """## What agrees, what does not, and why
+
+- Caelen: the worked examples agree to the last printed digit, but for 4.5, where the print solves the transposed system;
+  the examples of chapter 6 agree. In chapter 7 the order of the methods mostly agrees, the figures do not. The printed
+  base is .37 to .40 times the printed error of the training shares at every beta and for both models, which counting a
+  classifier's answers cannot be: it looks like that same error, averaged over classes instead of summed. Ours are sums.
+  Few splits of fewer sets let neighbours change places at single betas. cde is worse here: we move a threshold where
+  the thesis fits a cost-sensitive model anew, and with few positives the shares 0 and 1 absorb.
+- Esuli et al.: the signs and their order agree. The levels do not, as the documents are made up and harder to tell
+  apart; with fewer steps needed the cap of 1,000 is not met. The certified maximum shares the error: what is wrong with
+  the priors comes from the posteriors, not from stopping too early.
+- Dussap et al.: the sentences agree; the picture gives no figures to compare.
+- Al-Otaibi et al.: the collapse, the repairs and the mixtures agree. Under non-linear shift percentiles of whole columns
+  do better than those of nodes, which see few rows; with 17 data sets for 10, Friedman's test finds that difference, too.
+- Bouveyron and Jacques: the order AMRp, AMRb, MR agrees in nearly every run; the printed errors are one draw of a wide
+  distribution.
+"""
 LEFT_OUT = """## What cannot be reproduced here
 
 - Caelen, tables 7.4, 7.8, 7.10: F1 scores whose average over the classes is not defined; 17 of the 25 UCI sets are not
@@ -60,7 +77,7 @@ def assemble(folder: Path) -> str:
         pages["priors_contamination"] = f"{page}\n## Which statements of section 4.2 hold here\n\n{said}"
     head = f"# The papers again\n\n{__doc__.partition('PAPER ...]')[2].strip()}\n"
     bodies = [page.replace("\n#", "\n##").replace("# ", "## ", 1) for page in pages.values()]
-    (folder / "papers.md").write_text("\n".join([head, overview(pages), LEFT_OUT, *bodies]), encoding="utf-8")
+    (folder / "papers.md").write_text("\n".join([head, overview(pages), NOTES, LEFT_OUT, *bodies]), encoding="utf-8")
     return overview(pages)
 
 

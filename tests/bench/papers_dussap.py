@@ -1,4 +1,4 @@
-"""Dussap et al., section 4.2: which of its sentences about figure 1 hold in the table of tests.bench.priors_contamination.
+"""Dussap et al., section 4.2: which sentences about figure 1 hold in the table of tests.bench.priors_contamination.
 
 The figure is a picture in print, so that sentences are what can be compared.
 """
