@@ -434,9 +434,9 @@ def _robust(values: Vector) -> tuple[float, float]:
 def _moments(mapped: Matrix, labels: Labels, counts: Vector, source_priors: Vector) -> Moments:
     """Class means and covariances, the small classes' drawn towards the pooled covariance.
 
-    To the scatter of each class one row is added that falls anywhere in every coordinate: what n rows have never shown may still be the
-    next one, with probability about 1/n (Laplace). Without it a class whose coordinates are constant in the hold-out
-    sample, such as one that the model always tells apart, would take the first exception for a shift.
+    To the scatter of each class one row is added that falls anywhere in every coordinate: what n rows have never shown
+    may still be the next one, with probability about 1/n (Laplace). Without it a class whose coordinates are constant
+    in the hold-out sample, such as one that the model always tells apart, would take the first exception for a shift.
     """
     classes, coordinates = counts.size, mapped.shape[1]
     anywhere = np.diag(mapped.var(axis=0)) if len(mapped) else np.zeros((coordinates, coordinates))
