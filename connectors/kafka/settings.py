@@ -31,6 +31,7 @@ _SECOND = 1_000_000
 _TEN_SECONDS = Duration(10 * _SECOND)
 _FIFTEEN_SECONDS = Duration(15 * _SECOND)
 _TWENTY_SECONDS = Duration(20 * _SECOND)
+_ONE_MINUTE = Duration(60 * _SECOND)
 _TWO_MINUTES = Duration(120 * _SECOND)
 _FIVE_MINUTES = Duration(300 * _SECOND)
 
@@ -142,8 +143,9 @@ class SinkSettings:
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
     max_message_bytes: int = 1_000_000
     """Below the brokers' default of 1 MiB; longer dead letters are cut, and say so."""
-    commit_timeout: Duration = _FIVE_MINUTES
-    """What one commit may take before the process ends (a restart is safe)."""
+    commit_timeout: Duration = _ONE_MINUTE
+    """What one commit may take before the process ends (a restart is safe): the brokers themselves give its transaction
+    up after `transaction_timeout`."""
 
     def problems(self) -> Iterator[str]:
         """What the types cannot say."""
