@@ -182,7 +182,8 @@ def keyed(source: Source) -> list[Observer]:
 
     def tell(happening: Happening) -> None:
         if isinstance(happening, BatchTaken):
-            source.saw(happening.partition, [stream for stream, events in happening.events.items() if events])
+            brought = [*happening.events.items(), *happening.labels.items()]
+            source.saw(happening.partition, {stream for stream, count in brought if count})
 
     return [tell]
 
