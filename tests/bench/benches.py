@@ -45,6 +45,7 @@ BENCHES = (
     Bench("verdicts", "how often the verdict is right"),
     Bench("feed", "whether corrected scores are better, and never worse"),
     Bench("regression", "adaptive mixtures of regressions"),
+    Bench("regression_streams", "how often the verdict on a regression stream is wrong, and how soon it is right"),
     Bench("trees", "versatile decision trees", data=True),
     Bench("papers_caelen", "Caelen's thesis again", data=True),
     Bench("papers_esuli", "the reassessment of SLD again"),
