@@ -33,6 +33,7 @@ from monitor.recalibration import Recalibration, RecalibrationClient
 from monitor.windows import Window
 from tests.bench import tables
 from tests.bench.options import options
+from tests.bench.pictures import pyplot
 from tests.bench.verdicts import CLASSES, KINDS, SEED, ground
 from tests.bench.verdicts_worlds import World, window
 
@@ -200,10 +201,7 @@ def _row(one: Cell) -> list[str]:
 
 def picture(cells: list[Cell], path: Path) -> None:
     """The change of the Brier score by shift: each dot a cell."""
-    import matplotlib  # noqa: PLC0415 - only the picture needs it
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    plt = pyplot()
 
     figure, axes = plt.subplots(1, len(SIZES), figsize=(5 * len(SIZES), 4), sharey=True, layout="constrained")
     for axis, size in zip(axes, SIZES, strict=True):

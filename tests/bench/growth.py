@@ -24,6 +24,7 @@ from monitor.timewindows import TimePlan
 from monitor.windowing import StreamRows, Windowing
 from tests.bench import worlds
 from tests.bench.options import REPORTS, options
+from tests.bench.pictures import pyplot
 from tests.bench.tables import exponent, markdown
 from tests.bench.timing import Spent, Work, interleaved
 
@@ -197,10 +198,7 @@ def peak(work: Work) -> int:
 
 def picture(found: Sequence[Grown], path: Path) -> None:
     """Time and memory against size, all on logarithmic axes, each line relative to its first point."""
-    import matplotlib as mpl  # noqa: PLC0415 - an extra
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    plt = pyplot()
 
     figure, grid = plt.subplots(3, -(-len(found) // 3), figsize=(14, 9), layout="constrained")
     for axis, one in zip(grid.flat, found, strict=False):

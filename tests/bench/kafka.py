@@ -35,6 +35,7 @@ from monitor.service import Pace, Service
 from monitor.timewindows import TimePlan
 from monitor.windowing import StreamRows, Windowing
 from tests.bench.options import options
+from tests.bench.pictures import pyplot
 from tests.connectors.harness import nothing
 from tests.kafka import apache
 from tests.kafka.topics import Broker
@@ -304,10 +305,7 @@ def said_of(seen: Seen, count: int) -> str:
 
 
 def plot(seen: Seen, count: int, path: Path) -> None:
-    import matplotlib as mpl  # noqa: PLC0415 - an extra
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    plt = pyplot()
 
     figure, axes = plt.subplots(figsize=(7, 3))
     seconds, reader, worker = zip(*seen, strict=True)

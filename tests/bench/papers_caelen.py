@@ -16,6 +16,7 @@ from monitor.arrays import Labels, Matrix, Vector
 from monitor.priors import bayes, counting, em
 from tests.bench import papers_caelen_tables as chapter_7
 from tests.bench.options import REPORTS, options
+from tests.bench.pictures import pyplot
 from tests.bench.tables import claims, markdown
 from tests.priors.papers import one_dimension
 
@@ -75,10 +76,7 @@ def paths() -> tuple[dict[str, Matrix], dict[str, Vector]]:
 
 def picture(walked: dict[str, Matrix], path: Path) -> None:
     """As figure 6.1, left."""
-    import matplotlib as mpl  # noqa: PLC0415 - an extra
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    plt = pyplot()
 
     figure, axes = plt.subplots(1, len(walked), figsize=(9, 3.4), sharey=True, layout="constrained")
     for axis, (name, priors) in zip(axes, walked.items(), strict=True):

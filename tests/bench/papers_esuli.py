@@ -25,6 +25,7 @@ from monitor import quality
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.priors import bayes, em
 from tests.bench.options import REPORTS, options
+from tests.bench.pictures import pyplot
 from tests.bench.tables import claims, markdown
 
 TOPICS, VOCABULARY, WORDS = 37, 500, 60
@@ -186,10 +187,7 @@ def table(found: Found) -> str:
 
 def picture(found: Found, path: Path) -> None:
     """Error of the priors before and after, and the steps, against the number of classes."""
-    import matplotlib as mpl  # noqa: PLC0415 - an extra
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    plt = pyplot()
 
     figure, axes = plt.subplots(1, len(found), figsize=(14, 3.4), sharey=True, layout="constrained")
     for axis, (name, rows) in zip(axes, found.items(), strict=True):

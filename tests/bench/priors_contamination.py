@@ -15,6 +15,7 @@ import numpy as np
 
 from tests.bench import tables
 from tests.bench.options import options
+from tests.bench.pictures import pyplot
 from tests.priors.papers import Contamination
 
 METHODS = {
@@ -65,10 +66,7 @@ def rows(found: Errors) -> list[list[str]]:
 
 
 def picture(found: Errors, path: Path) -> None:
-    import matplotlib as mpl  # noqa: PLC0415 - only the picture needs it
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    plt = pyplot()
 
     figure, panels = plt.subplots(1, len(NOISE), figsize=(11, 3.4), sharey=True)
     for panel, kind in zip(panels, NOISE, strict=True):

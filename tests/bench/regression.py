@@ -17,6 +17,7 @@ from monitor.regression import (
     relation_test,
 )
 from tests.bench.options import REPORTS, options
+from tests.bench.pictures import pyplot
 from tests.bench.timing import interleaved
 
 POPULATION = Mixture.of([0.5, 0.5], [[3.0, 0.0, -2.0], [-3.0, 0.0, 0.5]], [1.0, 0.75])
@@ -109,10 +110,7 @@ def by_size(runs):
 
 
 def picture(errors, path):
-    import matplotlib as mpl  # noqa: PLC0415 - only the picture needs it
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    plt = pyplot()
 
     figure, axes = plt.subplots(figsize=(7, 4.2))
     for name, column, colour in zip(("AMRp", "AMRb", "MR"), range(3), ("tab:red", "tab:blue", "tab:gray"), strict=True):

@@ -30,6 +30,7 @@ from monitor.shifts.prepared import prepared, without
 from monitor.tolerances import VERDICT_LEVEL
 from monitor.verdict import Verdict, verdicts
 from tests.bench.options import REPORTS, options
+from tests.bench.pictures import pyplot
 from tests.bench.verdicts_worlds import World, reference, window, world
 
 SEED = 20261119
@@ -288,10 +289,7 @@ def _said(cells: list[Cell], shift: str, size: int) -> Counter[str]:
 
 def picture(cells: list[Cell], path: Path) -> None:
     """The confusion matrices as shares, one for each window size."""
-    import matplotlib  # noqa: PLC0415 - only the picture needs it
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    plt = pyplot()
 
     cells = [x for x in cells if x.unit.part == "verdicts"]
     sizes = sorted({x.unit.size for x in cells})
