@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,11 +61,15 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]
     """The header and the read-only arrays of a file, or an `ArtefactError` that says what is wrong with it."""
     try:
         with zipfile.ZipFile(path) as archive:
+            # Nothing that this module writes is compressed or encrypted: a file that says so is never unpacked.
+            if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+                raise ArtefactError(f"{path}: damaged or not a reference: its members are not stored as they are")
             header = _checked_header(path, archive)
             arrays = {name.removesuffix(".npy"): _member(path, archive, header, name) for name in header["members"]}
     except FileNotFoundError as error:
         raise ArtefactError(f"{path}: no such file") from error
-    except (zipfile.BadZipFile, EOFError) as error:
+    except (zipfile.BadZipFile, EOFError, RuntimeError, ValueError, struct.error) as error:
+        # Beside BadZipFile: what zipfile makes of a directory that names unknown versions, passwords or encodings.
         raise ArtefactError(f"{path}: truncated, damaged or not a reference ({error})") from error
     except OSError as error:
         raise ArtefactError(f"{path}: cannot be read: {error}") from error

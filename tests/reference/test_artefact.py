@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import zipfile
 
@@ -57,6 +58,19 @@ def test_any_flipped_bit_is_refused_or_changes_nothing(file, tmp_path_factory, p
     with contextlib.suppress(ArtefactError):
         # What loads nevertheless had a bit flipped in the zip's own bookkeeping, which nobody reads.
         assert Reference.load(path).sealed().version == Reference.load(file).version
+
+
+def test_any_damage_to_the_directory_of_the_file_is_refused_or_changes_nothing(file, tmp_path):
+    content = file.read_bytes()
+    start = content.index(b"PK\x01\x02")
+    version = Reference.load(file).version
+    for place, change in itertools.product(range(start, start + 46), (0x08, 0x41, 0xFF)):
+        damaged = bytearray(content)
+        damaged[place] ^= change
+        path = tmp_path / "x.ref"
+        path.write_bytes(damaged)
+        with contextlib.suppress(ArtefactError):
+            assert Reference.load(path).version == version
 
 
 def test_a_changed_array_is_refused(file, tmp_path):
