@@ -11,6 +11,7 @@ import numpy as np
 
 from monitor import priors, quality
 from monitor.arrays import Labels, Matrix
+from monitor.calibration import cross_fit
 from monitor.priors.simplex import smallest_curvature
 from monitor.reference import Reference
 from monitor.sampling import stratified_sample
@@ -33,6 +34,8 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
     """Everything that the report says, as plain JSON, from the columns that the reference was built from."""
     rows = stratified_sample(labels, SAMPLE_ROWS, reference.sample.seed)
     raw, truth = posteriors[rows], labels[rows]
+    # The reference's own sample went through the final map, which saw its labels: it would flatter the calibration.
+    unseen = cross_fit(raw, truth, reference.calibration.method, reference.sample.seed).posteriors
     report: Report = {
         "stream": reference.schema.stream,
         "version": reference.version,
@@ -44,7 +47,7 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
             "method": reference.calibration.method,
             "log_loss_by_method": reference.facts["log_loss"],
             "before": _quality(raw, truth),
-            "after": _quality(reference.sample.posteriors, truth),
+            "after": _quality(unseen, truth),
         },
         "delta_min": _delta_min(reference),
         "estimator": reference.estimator,
@@ -53,8 +56,8 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
         "small_classes": [
             name for name, n in zip(reference.classes, reference.class_counts, strict=True) if n < CLASS_EVENTS
         ],
-        "reliability": {name: _reliability(reference, raw, truth, c) for c, name in enumerate(reference.classes)},
-        "scores": {name: _scores(reference, truth, c) for c, name in enumerate(reference.classes)},
+        "reliability": {name: _reliability(raw, unseen, truth, c) for c, name in enumerate(reference.classes)},
+        "scores": {name: _scores(unseen, truth, c) for c, name in enumerate(reference.classes)},
     }
     report["advice"] = advice(report)
     return report
@@ -112,9 +115,9 @@ def _by_class(reference: Reference, values: Any) -> dict[str, float]:
     return dict(zip(reference.classes, np.asarray(values, dtype=np.float64).tolist(), strict=True))
 
 
-def _reliability(reference: Reference, raw: Matrix, labels: Labels, c: int) -> Report:
+def _reliability(raw: Matrix, calibrated: Matrix, labels: Labels, c: int) -> Report:
     curves: Report = {}
-    for name, posteriors in (("before", raw), ("after", reference.sample.posteriors)):
+    for name, posteriors in (("before", raw), ("after", calibrated)):
         curve = quality.reliability(posteriors, labels, c, BINS, "isomeric")
         curves[name] = {
             "said": curve.said.round(5).tolist(),
@@ -124,9 +127,9 @@ def _reliability(reference: Reference, raw: Matrix, labels: Labels, c: int) -> R
     return curves
 
 
-def _scores(reference: Reference, labels: Labels, c: int) -> Report:
+def _scores(calibrated: Matrix, labels: Labels, c: int) -> Report:
     """Histograms of the class's calibrated posterior, among its own events and among the others."""
-    score = reference.sample.posteriors[:, c]
+    score = calibrated[:, c]
     edges = np.linspace(0, 1, 2 * BINS + 1)
     own, other = (np.histogram(score[labels == c], edges)[0], np.histogram(score[labels != c], edges)[0])
     return {"edges": edges.tolist(), "own": _shares(own), "others": _shares(other)}

@@ -37,6 +37,11 @@ def test_calibration_helps_a_model_that_is_too_sure(report):
     assert after["log_loss"] < before["log_loss"]
 
 
+def test_calibration_is_judged_on_events_that_its_map_has_not_seen():
+    report = report_of(150, estimator="em", calibration="isotonic")["calibration"]
+    assert report["after"]["log_loss"] == pytest.approx(report["log_loss_by_method"]["isotonic"])
+
+
 def test_intervals_shrink_with_the_window_and_the_reference_is_weighed_against_it(report):
     widths = [window["interval_width"]["dispute"] for window in report["windows"]]
     assert widths == sorted(widths, reverse=True)
