@@ -289,8 +289,10 @@ def _flattened(events: list[dict[str, Any]]) -> Table:
 def _csv_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
     with path.open("rb") as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
         lines = csv.reader(text)
-        header = next(lines, [])
-        while block := list(islice(lines, rows)):
+        header = next(iter(_next_rows(path, lines, 1)), [])
+        if twice := sorted(name for name, times in Counter(header).items() if times > 1):
+            raise InputError(f"{path}: want every column once, got {', '.join(twice)} more than once")
+        while block := _next_rows(path, lines, rows):
             for offset, row in enumerate(block):
                 if len(row) != len(header):
                     line = lines.line_num - len(block) + offset + 1
@@ -300,19 +302,29 @@ def _csv_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
             yield dict(zip(header, columns, strict=True))
 
 
+def _next_rows(path: Path, lines: Iterator[list[str]], rows: int) -> list[list[str]]:
+    try:
+        return list(islice(lines, rows))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a table of comma-separated values in UTF-8: {error}") from error
+
+
 def _parquet_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
     try:
         import pyarrow  # noqa: PLC0415 - an optional extra
         from pyarrow import parquet  # noqa: PLC0415
     except ImportError as error:
         raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'shiftwatch[parquet]'") from error
-    with parquet.ParquetFile(path) as file:
-        done, size = 0, path.stat().st_size
-        for batch in file.iter_batches(batch_size=rows):
-            table = pyarrow.Table.from_batches([batch]).flatten()
-            done += table.num_rows
-            advance(size * done // max(1, file.metadata.num_rows))
-            yield {name: _arrow_column(table[name]) for name in table.column_names}
+    try:
+        with parquet.ParquetFile(path) as file:
+            done, size = 0, path.stat().st_size
+            for batch in file.iter_batches(batch_size=rows):
+                table = pyarrow.Table.from_batches([batch]).flatten()
+                done += table.num_rows
+                advance(size * done // max(1, file.metadata.num_rows))
+                yield {name: _arrow_column(table[name]) for name in table.column_names}
+    except pyarrow.ArrowException as error:
+        raise InputError(f"{path}: not a readable Parquet file: {error}") from error
 
 
 def _arrow_column(column: Any) -> Any:

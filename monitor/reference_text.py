@@ -71,7 +71,8 @@ def _feature(p: FeatureProfile) -> str:
         return f"{p.feature.kind} of {len(p.feature.categories)} values{absent}"
     if p.values.size == 0:
         return f"number without any value{absent}"
-    low, median, high = np.quantile(p.values, (0.01, 0.5, 0.99))
+    # Values that occurred: half-way between two of the largest floats there is no number.
+    low, median, high = np.quantile(p.values, (0.01, 0.5, 0.99), method="inverted_cdf")
     exact = "exact" if p.error == 0 else f"to {p.error:.1e}"
     return f"number, {low:.4g} | {median:.4g} | {high:.4g} (1 %, median, 99 %), {exact}{absent}"
 

@@ -126,11 +126,15 @@ def test_a_bad_row_of_a_table_is_named_with_its_file(tmp_path, row, message):
         ("x.csv", "label,score\na,0.1\nb\n", "line 3: want 2 fields as in the header, got 1"),
         ("x.jsonl", '{"label": "a"\n', "line 1: not a JSON object"),
         ("x.jsonl", '{"label": "a"}\n', "no posteriors"),
+        ("x.csv", b"label,score\n\xe9,0.1\n", "not a table of comma-separated values in UTF-8"),
+        ("x.csv", "label,score,a\na,0.1," + "9" * 200_000, "not a table of .*field limit"),
+        ("x.csv", "label,score,a,a\na,0.1,1,2\n", "want every column once, got a more than once"),
+        ("x.parquet", "", "Parquet"),
         ("x.txt", "", r"want a file that ends in one of \['\.csv'"),
     ],
 )
 def test_a_file_that_is_no_hold_out_is_named(tmp_path, name, content, message):
-    (tmp_path / name).write_text(content)
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError, match=message):
         columns(tmp_path / name)
 
