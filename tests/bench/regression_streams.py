@@ -108,7 +108,7 @@ def report(references, windows):
     yield f"Windows of {EVENTS:,} events, evidence of {SPAN} windows, {sizes}.\n"
     yield "## Without a shift\n"
     yield "Shares of all windows. The nominal level of a window's verdict is 1 %, half of it for the relation. It is"
-    yield "that of each window by itself: where labels are scarce neighbours share theirs, and alarms may come in runs.\n"
+    yield "that of each window by itself: where labels are scarce neighbours share theirs and may alarm in runs.\n"
     heads = "noise | labels a window | windows | tested | relation-shift | covariate-shift | corrected"
     yield f"| {heads} | relation-shifts right after another |"
     yield "|---|---|---|---|---|---|---|---|"
