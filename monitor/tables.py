@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NewType, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Duration = NewType("Duration", int)
 """Microseconds; written as "250ms", "30s", "5m", "1h" or "1d"."""
@@ -19,6 +19,21 @@ Duration = NewType("Duration", int)
 _Table = TypeVar("_Table")
 _UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _REFERENCE = re.compile(r"\$\{(file:)?([^}]*)\}")
+
+
+class _Outside(str):
+    """A text with something from outside in it; complaints show it as it was written, not the secret."""
+
+    __slots__ = ("written",)
+    written: str
+
+    def __new__(cls, text: str, written: str) -> Self:
+        outside = super().__new__(cls, text)
+        outside.written = written
+        return outside
+
+    def __repr__(self) -> str:
+        return repr(self.written)
 
 
 class _Bad(Exception):  # noqa: N818 - never leaves this module
@@ -35,10 +50,7 @@ def read(kind: type[_Table], table: Mapping[str, Any], where: str, problems: lis
     values = {}
     for name, field in known.items():
         if name in table:
-            try:
-                values[name] = _convert(hints[name], table[name], _at(where, name), problems)
-            except _Bad as bad:
-                problems.append(f"{_at(where, name)}: want {bad}, got {table[name]!r}")
+            values[name] = _converted(hints[name], table[name], _at(where, name), problems)
         elif _required(field):
             problems.append(f"{_at(where, name)}: is missing")
     if len(problems) > before:
@@ -70,7 +82,7 @@ def substituted(value: Any, where: str, problems: list[str], environment: Mappin
             problems.append(f"{where}: the environment has no variable {name!r}")
         return ""
 
-    return _REFERENCE.sub(looked_up, value)
+    return _Outside(_REFERENCE.sub(looked_up, value), value) if _REFERENCE.search(value) else value
 
 
 def duration_text(microseconds: int) -> str:
@@ -79,6 +91,14 @@ def duration_text(microseconds: int) -> str:
         if microseconds % size == 0 and (microseconds or unit == "s"):
             return f"{microseconds // size}{unit}"
     return f"{microseconds / 1000}ms"
+
+
+def _converted(hint: Any, value: Any, where: str, problems: list[str]) -> Any:
+    try:
+        return _convert(hint, value, where, problems)
+    except _Bad as bad:
+        problems.append(f"{where}: want {bad}, got {value!r}")
+        return None
 
 
 def _convert(hint: Any, value: Any, where: str, problems: list[str]) -> Any:  # noqa: PLR0911 - one line a type
@@ -93,7 +113,7 @@ def _convert(hint: Any, value: Any, where: str, problems: list[str]) -> Any:  # 
         return tuple(_convert(arguments[0], item, where, problems) for item in _typed(value, list, "a list"))
     if origin is not None and issubclass(origin, Mapping):
         table = _typed(value, Mapping, "a table")
-        return {key: _convert(arguments[1], item, _at(where, key), problems) for key, item in table.items()}
+        return {key: _converted(arguments[1], item, _at(where, key), problems) for key, item in table.items()}
     if is_dataclass(hint):
         if isinstance(value, hint):  # type: ignore[arg-type]
             return value

@@ -73,6 +73,14 @@ format = "jsn"
     assert any(one == "source: is missing" for one in found)
 
 
+def test_a_stream_that_is_no_table_hides_no_problem_of_another(tmp_path: Path) -> None:
+    text = GOOD.replace("[streams.fraud]", "[streams]\nother = 3\n[streams.fraud]").replace('"5m"', '"5"')
+    assert problems(tmp_path, text) == [
+        "streams.other: want a table, got 3",
+        'streams.fraud.window.size: want a duration like "30s", "5m" or "1h", got \'5\'',
+    ]
+
+
 @pytest.mark.parametrize(
     ("window", "complaint"),
     [
@@ -106,6 +114,16 @@ def test_secrets_come_from_the_environment_or_from_files(tmp_path: Path) -> None
         "sink": {"user": "ann", "password": "s3cret", "more": [""]}
     }
     assert found == ["sink.more: the environment has no variable 'GONE'"]
+
+
+def test_a_complaint_shows_where_a_secret_comes_from_and_not_the_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "hush")
+    assert problems(tmp_path, GOOD + '[server]\ntoken = ["${TOKEN}"]\nport = "8${TOKEN}"\n') == [
+        "server.port: want a whole number, got '8${TOKEN}'",
+        "server.token: want a string, got ['${TOKEN}']",
+    ]
 
 
 def test_a_secret_file_that_cannot_be_read_is_a_problem_and_not_an_empty_secret() -> None:
