@@ -17,7 +17,7 @@ def check(path: Path) -> int:
     """Print the plan; problems end it with all of them listed."""
     config = load(path)
     _, _, watched = opened(config, path.parent)
-    console = Console()
+    console = Console(markup=False)  # brackets in paths and names are brackets
     console.print(f"{path}: fine. A run would", highlight=False)
     console.print(f"  read events from   {config.source['url']}", highlight=False)
     console.print(f"  write results to   {config.sink['url']}", highlight=False)

@@ -49,8 +49,7 @@ def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
     config = load(path)
     if not config.source["url"].startswith(ENDING) or config.source.get("follow"):
         raise ConfigurationError([f"source: replay wants one that ends ({' or '.join(ENDING)}), without `follow`"])
-    if out.exists() and not overwrite:
-        raise ConfigurationError([f"{out} is there already: choose another --out, or say --force"])
+    _check_place(out, [path, *_inputs(config, path.parent)], overwrite=overwrite)
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
         results = Path(folder).resolve() / out.name
         anew = replace(
@@ -61,6 +60,27 @@ def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
             raise ShiftwatchError(f"the replay was interrupted: {out} was not written")
         results.replace(out)
     return 0
+
+
+def _check_place(out: Path, inputs: Sequence[Path], *, overwrite: bool) -> None:
+    """Before the work: the results replace whatever is at `out`."""
+    if not out.parent.is_dir():
+        raise ConfigurationError([f"{out}: there is no such folder"])
+    if out.resolve() in [one.resolve() for one in inputs]:
+        raise ConfigurationError([f"{out} is what the replay reads: choose another --out"])
+    if out.exists() and not out.is_file():
+        raise ConfigurationError([f"{out} is not a file: choose another --out"])
+    if out.exists() and not overwrite:
+        raise ConfigurationError([f"{out} is there already: choose another --out, or say --force"])
+
+
+def _inputs(config: Config, base: Path) -> Iterator[Path]:
+    """The files that a configuration names to be read."""
+    yield base / config.source["url"].partition(":")[2]
+    for stream in config.streams.values():
+        yield stream.reference
+        if stream.outline is not None:
+            yield stream.outline
 
 
 def _labels_in(streams: Mapping[str, StreamSettings], folder: Path) -> dict[str, StreamSettings]:
