@@ -53,6 +53,32 @@ def sink(path: str, options: Mapping[str, Any], base: Path) -> Sink:
     return ResultFiles(base / path, _read(ResultFileOptions, options, "sink"), base)
 
 
+def pair(
+    source_end: tuple[str, Mapping[str, Any]], sink_end: tuple[str, Mapping[str, Any]], base: Path
+) -> tuple[Source, Sink]:
+    """Both at once: what is written must not come back as events."""
+    problems: list[str] = []
+    for opener, end in ((source, source_end), (sink, sink_end)):
+        try:
+            opener(*end, base)
+        except ConfigurationError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigurationError(problems)
+    opened = sink(*sink_end, base)
+    if isinstance(opened, ResultFiles):
+        _refuse_circle((base / source_end[0]).resolve(), opened.written)
+    return source(*source_end, base), opened
+
+
+def _refuse_circle(read: Path, written: Sequence[Path]) -> None:
+    both = [str(path) for path in written if read in (path.resolve(), path.resolve().parent)]
+    if both:
+        raise ConfigurationError(
+            [f"sink: {', '.join(both)} would be read as events: write to where the source does not look"]
+        )
+
+
 def _read(kind: type[Any], options: Mapping[str, Any], where: str) -> Any:
     problems: list[str] = []
     table = read(kind, options, where, problems)
@@ -129,7 +155,8 @@ class JsonlSource:
         elif self._path.is_file():
             files = [self._path]
         else:
-            raise ConnectorError(f"{self._path}: there is no such file or directory")
+            kind = "such" if not self._path.exists() else "regular"
+            raise ConnectorError(f"{self._path}: there is no {kind} file or directory")
         follow = self._options.follow
         return {one.name: GzipText(one) if one.suffix == ".gz" else PlainText(one, follow) for one in files}
 

@@ -9,6 +9,7 @@ import base64
 import fcntl
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import BinaryIO
 import msgspec
 
 from connectors.protocols import Channel, Checkpoint, Message
-from monitor.errors import ConnectorError
+from monitor.errors import ConfigurationError, ConnectorError
 
 FORMAT = 1
 
@@ -54,7 +55,16 @@ class ResultFiles:
         self._paths: dict[str, Path] = {"results": results}
         self._paths |= {channel: base / path for channel, path in others.items() if path is not None}
         self._checkpoint = results.with_name(results.name + ".checkpoint")
+        named = Counter(path.resolve() for path in self.written)
+        shared = [str(path) for path, times in named.items() if times > 1]
+        if shared:
+            raise ConfigurationError([f"sink: {', '.join(shared)} would be written twice: want a file for each output"])
         self._files: dict[str, BinaryIO] = {}
+
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """All files that it writes."""
+        return (*self._paths.values(), self._checkpoint)
 
     def recover(self) -> Checkpoint | None:
         """Open the files, cut off what was not committed, and return the committed checkpoint."""
@@ -142,6 +152,11 @@ class ResultFiles:
                 f"{self._paths[channel]}: {length} bytes were committed, and only {size} are left; "
                 f"restore it, or move it away together with {self._checkpoint.name}"
             )
+        if length and not _line_ends(self._paths[channel], length):
+            raise ConnectorError(
+                f"{self._paths[channel]}: {length} bytes were committed, and no line ends there: the file was changed; "
+                f"restore it, or move it away together with {self._checkpoint.name}"
+            )
         file.truncate(length)
         file.seek(length)
 
@@ -189,6 +204,12 @@ class StandardOutput:
 
     def close(self) -> None:
         """Standard output is not ours to close."""
+
+
+def _line_ends(path: Path, offset: int) -> bool:
+    with path.open("rb") as file:
+        file.seek(offset - 1)
+        return file.read(1) == b"\n"
 
 
 def _line(message: Message) -> bytes:

@@ -126,7 +126,7 @@ def test_a_new_channel_does_not_overwrite_a_file_that_was_there(tmp_path: Path) 
     assert (tmp_path / "d").read_bytes() == b"precious\n"
 
 
-def test_results_that_became_shorter_are_an_error(tmp_path: Path) -> None:
+def test_results_that_became_shorter_or_were_edited_are_an_error(tmp_path: Path) -> None:
     sink = ResultFiles(tmp_path / "r")
     sink.recover()
     sink.write(Message("results", b"", b"12345"))
@@ -134,6 +134,14 @@ def test_results_that_became_shorter_are_an_error(tmp_path: Path) -> None:
     sink.close()
     (tmp_path / "r").write_bytes(b"12\n")
     refuses(ResultFiles(tmp_path / "r"), r"6 bytes were committed, and only 3 are left")
+    (tmp_path / "r").write_bytes(b"12\n345678\n")
+    refuses(ResultFiles(tmp_path / "r"), r"6 bytes were committed, and no line ends there")
+
+
+@pytest.mark.parametrize("other", ["r", "sub/../r", "r.checkpoint"])
+def test_two_outputs_cannot_share_a_file(tmp_path: Path, other: str) -> None:
+    with pytest.raises(ConfigurationError, match="want a file for each output"):
+        ResultFiles(tmp_path / "r", ResultFileOptions(dead_letters=Path(other)), tmp_path)
 
 
 @pytest.mark.parametrize(
