@@ -29,10 +29,8 @@ def _classify(window: Window, reference: ReferenceView) -> PriorEstimate:
 
 
 def _average(window: Window, reference: ReferenceView) -> PriorEstimate:
-    g, dropped = usable_rows(window.posteriors)
-    if g.shape[0] == 0:
-        return no_events("pcc", reference.source_priors, dropped)
-    return replace(counting.probabilistic(g), dropped=dropped)
+    estimate = counting.probabilistic(window.posteriors)
+    return estimate if estimate.events else no_events("pcc", reference.source_priors, estimate.dropped)
 
 
 def _confusion(hold_out: HoldOut) -> Statistics:

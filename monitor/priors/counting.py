@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from monitor.arrays import Matrix, Vector
 from monitor.errors import InputError
 from monitor.priors import intervals
-from monitor.priors.estimate import PriorEstimate, no_events, positive_priors, without_interval
+from monitor.priors.estimate import PriorEstimate, no_events, positive_priors, usable_rows, without_interval
 from monitor.priors.simplex import constrained_inverse, identifiable, minimise
 from monitor.tolerances import CDE_LOOPS
 
@@ -35,27 +35,32 @@ def counts(posteriors: Matrix) -> Vector:
 def classify_and_count(predicted_counts: ArrayLike) -> PriorEstimate:
     """The shares of the predictions: the biased baseline of every paper."""
     v = _counts(predicted_counts)
+    if v.sum() <= 0:
+        return _nothing_counted("cc", v.size)
     return without_interval("cc", v / v.sum(), round(v.sum()))
 
 
 def probabilistic(posteriors: ArrayLike) -> PriorEstimate:
     """The mean posterior: also the first step of EM."""
-    g = np.asarray(posteriors, dtype=np.float64)
+    g, dropped = usable_rows(posteriors)
+    if g.shape[0] == 0:
+        return _nothing_counted("pcc", g.shape[1], dropped)
     mean = g.mean(axis=0)
-    return without_interval("pcc", mean / mean.sum(), g.shape[0])
+    return without_interval("pcc", mean / mean.sum(), g.shape[0], dropped=dropped)
 
 
 def adjusted(confusion: ArrayLike, predicted_counts: ArrayLike) -> PriorEstimate:
     """Adjusted count by matrix solve, clipped and rescaled (caelen, eq 4.4): v = M p.
 
-    A singular M has no inverse: the shortest of the solutions is taken, and said not to be unique.
+    A singular M has no inverse: of the vectors that sum to one and come nearest to v, the one nearest to equal shares
+    is taken, and said not to be unique.
     """
     tally, v = _confusion(confusion, predicted_counts)
     if v.sum() <= 0:
         return no_events("acc", tally.sum(axis=1) / tally.sum(), 0)
     m = (tally / tally.sum(axis=1, keepdims=True)).T
     sound = identifiable(m.T @ m)
-    raw = np.linalg.solve(m, v / v.sum()) if sound else np.linalg.lstsq(m, v / v.sum(), rcond=1e-12)[0]
+    raw = np.linalg.solve(m, v / v.sum()) if sound else _nearest(m, v / v.sum())
     clipped = np.maximum(raw, 0.0)
     estimate = without_interval(
         "acc",
@@ -114,9 +119,13 @@ def cde_iterate(positive_posteriors: ArrayLike, source_positive_rate: float, loo
     """
     pi = positive_priors([1.0 - source_positive_rate, source_positive_rate], 2, "source_positive_rate")
     g = np.asarray(positive_posteriors, dtype=np.float64)
-    g = np.sort(g[np.isfinite(g)])
+    if g.ndim != 1:
+        raise InputError(f"positive_posteriors: want one number per event, got shape {g.shape}")
+    usable = (g >= 0) & (g <= 1)
+    dropped = int(g.size - usable.sum())
+    g = np.sort(g[usable])
     if g.size == 0 or loops < 1:
-        return no_events("cde", pi, 0)
+        return no_events("cde", pi, dropped)
     cost, rate, reason, done = 1.0, float(pi[1]), "iteration cap", 0
     while done < loops:
         done += 1
@@ -134,6 +143,7 @@ def cde_iterate(positive_posteriors: ArrayLike, source_positive_rate: float, loo
         "cde",
         np.array([1.0 - rate, rate]),
         g.size,
+        dropped=dropped,
         iterations=done,
         converged=reason != "iteration cap",
         stop_reason=reason,
@@ -142,9 +152,23 @@ def cde_iterate(positive_posteriors: ArrayLike, source_positive_rate: float, loo
 
 def _counts(predicted_counts: ArrayLike) -> Vector:
     v = np.asarray(predicted_counts, dtype=np.float64)
-    if v.ndim != 1 or not np.isfinite(v).all() or (v < 0).any():
+    if v.ndim != 1 or v.size == 0 or not np.isfinite(v).all() or (v < 0).any():
         raise InputError(f"predicted_counts: want one finite number of at least 0 per class, got {v}")
     return v
+
+
+def _nothing_counted(method: str, classes: int, dropped: int = 0) -> PriorEstimate:
+    """Equal shares: without a reference there is nothing else to fall back on."""
+    return no_events(method, np.full(classes, 1.0 / classes), dropped)
+
+
+def _nearest(m: Matrix, v: Vector) -> Vector:
+    """The least-squares solution of v = M p with sum p = 1 that is nearest to equal shares.
+
+    Without the sum the shortest solution can be 0: a class that no hold-out row was predicted as, and all events are.
+    """
+    even = np.full(v.size, 1.0 / v.size)
+    return np.asarray(even + constrained_inverse(m.T @ m) @ (m.T @ (v - m @ even)))
 
 
 def _confusion(confusion: ArrayLike, predicted_counts: ArrayLike) -> tuple[Matrix, Vector]:

@@ -20,6 +20,7 @@ from monitor.priors.estimate import (
     Statistics,
     no_events,
     positive_priors,
+    usable,
     usable_rows,
     without_interval,
 )
@@ -251,12 +252,15 @@ def _mean_log_sum(problem: Problem) -> float:
 
 
 def _labelled(posteriors: ArrayLike, labels: ArrayLike, classes: int) -> tuple[Matrix, Labels]:
+    """The rows that have a label and posteriors."""
     g, y = np.asarray(posteriors, dtype=np.float64), np.asarray(labels, dtype=np.int64)
     if g.ndim != 2 or g.shape[1] != classes or y.shape != (g.shape[0],):
         raise InputError(
             f"train_posteriors, train_labels: want (rows, {classes}) and (rows,), got {g.shape}, {y.shape}"
         )
-    known = y >= 0
+    if (y >= classes).any():
+        raise InputError(f"train_labels: want class numbers below {classes}, got {y.max()}")
+    known = (y >= 0) & usable(g)
     return g[known], y[known]
 
 

@@ -108,3 +108,39 @@ def test_cde_iterate_is_not_consistent() -> None:
     x = rng.normal(size=200_000) + np.where(rng.random(200_000) < 0.1, 1.0, -1.0) * 0.75
     g = 1 / (1 + np.exp(-1.5 * x))
     assert counting.cde_iterate(g, 0.5).priors[1] < 0.07
+
+
+def test_a_class_that_only_the_window_predicts_leaves_shares_and_not_0_over_0() -> None:
+    """A useless model: all hold-out rows were predicted as the first class, all events of the window as another."""
+    for confusion, predicted, shares in (
+        ([[7, 0], [3, 0]], [0, 5], [1 / 2, 1 / 2]),
+        # With t of the third class M p = (1 - 0.8 t, 0, 0.8 t), nearest to (0, 1, 0) at 0.8 t = 1/2.
+        ([[7, 0, 0], [3, 0, 0], [1, 0, 4]], [0, 5, 0], [3 / 16, 3 / 16, 5 / 8]),
+    ):
+        estimate = counting.adjusted(confusion, predicted)
+        np.testing.assert_allclose(estimate.priors, shares, atol=1e-12)
+        assert not estimate.unique
+        assert estimate.priors.sum() == pytest.approx(1)
+
+
+def test_nothing_to_count_is_equal_shares_of_nothing() -> None:
+    for estimate in (
+        counting.classify_and_count([0, 0]),
+        counting.probabilistic(np.empty((0, 2))),
+        counting.probabilistic([[np.nan, 1.0], [0.0, 0.0]]),
+    ):
+        assert estimate.priors.tolist() == [0.5, 0.5]
+        assert (estimate.events, estimate.stop_reason, estimate.converged) == (0, "no events", False)
+
+
+def test_rows_that_say_nothing_are_left_out_of_the_mean_and_counted() -> None:
+    estimate = counting.probabilistic([[np.nan, 1.0], [3, 1], [0.25, 0.75]])
+    assert estimate.priors.tolist() == [0.5, 0.5]
+    assert (estimate.events, estimate.dropped) == (2, 1)
+
+
+def test_cde_iterate_takes_one_posterior_per_event() -> None:
+    with pytest.raises(InputError, match="one number per event"):
+        counting.cde_iterate([[0.1, 0.9]], 0.5)
+    estimate = counting.cde_iterate([np.nan, 2.0, 0.9, 0.1], 0.5)
+    assert (estimate.events, estimate.dropped, estimate.priors.tolist()) == (2, 2, [0.5, 0.5])

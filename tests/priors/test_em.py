@@ -247,3 +247,13 @@ class TestHistogram:
         assert histogram.dropped == 3
         np.testing.assert_allclose(histogram.maximum_likelihood([0.5, 0.5]).priors, [2 / 3, 1 / 3], atol=1e-9)
         assert Histogram.of([]).maximum_likelihood([0.4, 0.6]).stop_reason == "no events"
+
+
+def test_the_stop_is_judged_by_rows_that_have_posteriors_and_a_class() -> None:
+    g, train = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]
+    plain = em.stopped(g, [0.5, 0.5], train, [0, 1, 0])
+    spoilt = em.stopped(g, [0.5, 0.5], [*train, [np.nan, 1.0], [0.5, 0.5]], [0, 1, 0, 1, -1])
+    np.testing.assert_array_equal(spoilt.priors, plain.priors)
+    assert spoilt.iterations == plain.iterations
+    with pytest.raises(InputError, match="below 2"):
+        em.stopped(g, [0.5, 0.5], train, [0, 1, 2])
