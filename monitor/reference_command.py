@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from monitor.errors import InputError
+
 if TYPE_CHECKING:
     from monitor.references import AnyReference
 
@@ -35,7 +37,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     build.add_argument("--classes", default="", metavar="A,B,...", help="classes in the order of unnamed posteriors")
     build.add_argument("--positive", default="", metavar="CLASS", help="the class a bare score is the probability of")
     build.add_argument("--calibration", default="auto", help="a method, or auto (default): the lowest log loss")
-    build.add_argument("--seed", type=int, default=0, help="for folds, samples and simulations (default: 0)")
+    build.add_argument("--seed", type=_seed, default=0, help="for folds, samples and simulations (default: 0)")
     build.add_argument("--no-report", action="store_true", help="do not write the report")
     build.set_defaults(run=_build)
 
@@ -61,6 +63,7 @@ def _build(given: argparse.Namespace) -> int:
     from monitor.preflight_page import page as render  # noqa: PLC0415
     from monitor.regression.stream.builder import build_regression  # noqa: PLC0415
 
+    page, data = _report_places(given.holdout, given.out)
     classes = tuple(name.strip() for name in given.classes.split(",") if name.strip())
     wanted = Wanted(given.stream, classes, given.positive)
     facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source": given.holdout.name}
@@ -82,13 +85,28 @@ def _build(given: argparse.Namespace) -> int:
     reference.save(given.out)
     _print(_summary(reference, given.out))
     if not given.no_report:
-        page, data = given.out.with_suffix(".html"), given.out.with_suffix(".json")
         _write(data, json.dumps(report, indent=1) + "\n")
         _write(page, render(report))
         words = {"good": "  good     ", "mind": "  mind this", "bad": "  problem  "}
         _print("\n".join(f"{words[one['verdict']]}  {one['title']}: {one['text']}" for one in report["advice"]))
         _print(f"the report is in {page} and {data}")
     return 0
+
+
+def _report_places(holdout: Path, out: Path) -> tuple[Path, Path]:
+    """Where page and data of the report go; refused before the work if one file would be written over another."""
+    page, data = out.with_suffix(".html"), out.with_suffix(".json")
+    places = [place.resolve() for place in (holdout, out, page, data)]
+    if len(set(places)) < len(places):
+        raise InputError(f"--out: {out} or its report would be written over another file; want an ending like .ref")
+    return page, data
+
+
+def _seed(said: str) -> int:
+    seed = int(said)
+    if seed < 0:
+        raise argparse.ArgumentTypeError(f"want a whole number from 0, got {said}")
+    return seed
 
 
 def _show(given: argparse.Namespace) -> int:

@@ -216,6 +216,22 @@ def test_the_command_builds_shows_and_compares(tmp_path, capsys):
     assert "not a reference" in complaint
 
 
+@pytest.mark.parametrize("out", ["x.jsonl", "x.json", "x.html"])
+def test_no_file_of_a_build_is_written_over_another(tmp_path, capsys, out):
+    path = write_jsonl(tmp_path / "x.jsonl", 20)
+    before = path.read_bytes()
+    assert main(["reference", "build", str(path), "--out", str(tmp_path / out)]) == 1
+    assert "would be written over" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["x.jsonl"]
+    assert path.read_bytes() == before
+
+
+def test_a_negative_seed_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["reference", "build", "x.jsonl", "--out", "x.ref", "--seed", "-1"])
+    assert "want a whole number from 0" in capsys.readouterr().err
+
+
 def test_the_progress_ends_at_the_size_of_the_file(tmp_path):
     path, seen = write_jsonl(tmp_path / "x.jsonl"), []
     for _ in read(path, infer_schema(path, Wanted()), seen.append):
