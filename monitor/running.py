@@ -147,7 +147,7 @@ def _outline(stream: StreamSettings, schema: StreamSchema) -> Outline:
     assert stream.outline is not None  # noqa: S101 - opened() has looked
     try:
         outline = Outline.from_message(json.loads(stream.outline.read_bytes()))
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise ConfigurationError([f"{stream.outline}: not the JSON of a model's outline: {error!r}"]) from error
     unknown = sorted(set(outline.names) - {feature.name for feature in schema.features})
     if unknown:

@@ -11,7 +11,8 @@ has the model, applies them:
     adapted = tree.with_thresholds(message)                                                     # in the service
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -49,16 +50,43 @@ class Outline:
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> Self:
-        """The outline out of a message; refuses one whose nodes have no attribute among its features."""
-        names = tuple(str(name) for name in message["features"])
-        trees = []
-        for tree in message["trees"]:
-            nodes = frozen_labels(tree["nodes"], "outline: nodes")
-            attributes = frozen_labels(tree["attributes"], "outline: attributes", nodes.size)
-            if np.any((attributes < 0) | (attributes >= len(names))):
-                raise InputError(f"outline: want attribute numbers below {len(names)}")
-            trees.append(TreeOutline(nodes, attributes, frozen_vector(tree["thresholds"], "outline", nodes.size)))
-        return cls(str(message["model"]), names, tuple(trees))
+        """The outline out of a message; refuses one that no fitted model could have written."""
+        with understood("outline"):
+            names = tuple(str(name) for name in message["features"])
+            if len(set(names)) < len(names):
+                raise InputError(f"outline: want every feature once, got {names}")
+            trees = tuple(_tree_outline(tree, len(names)) for tree in message["trees"])
+            return cls(str(message["model"]), names, trees)
+
+
+def _tree_outline(message: Mapping[str, Any], attribute_count: int) -> TreeOutline:
+    nodes = node_numbers(message["nodes"], "outline: nodes")
+    attributes = frozen_labels(message["attributes"], "outline: attributes", nodes.size)
+    if np.any((attributes < 0) | (attributes >= attribute_count)):
+        raise InputError(f"outline: want attribute numbers below {attribute_count}")
+    thresholds = frozen_vector(message["thresholds"], "outline: thresholds", nodes.size)
+    if not np.isfinite(thresholds).all():
+        raise InputError("outline: want finite thresholds")
+    return TreeOutline(nodes, attributes, thresholds)
+
+
+def node_numbers(values: Any, name: str) -> Labels:
+    """Numbers of nodes out of a message, each once."""
+    given = np.asarray(values)
+    if given.size and (given.dtype.kind != "i" or np.unique(given).size < given.size):
+        raise InputError(f"{name}: want whole numbers, each once")
+    return frozen_labels(given, name)
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Whatever a message trips over becomes an `InputError` that names it: nobody has to expect anything else."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{what}: the message lacks or misstates something: {error!r}") from error
 
 
 def follow(outline: Outline, told: Mapping[str, Any]) -> dict[str, Any]:

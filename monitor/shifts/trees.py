@@ -46,7 +46,7 @@ from monitor.shifts.adaptation import (
 )
 from monitor.shifts.covariates import Direction
 from monitor.shifts.nodes import LEAF, Columns, Rule, SplitCounts, Tree, adapted_thresholds, rebuilt, split_counts
-from monitor.shifts.outline import Outline, TreeOutline, thresholds_message
+from monitor.shifts.outline import Outline, TreeOutline, node_numbers, thresholds_message, understood
 from monitor.tolerances import ATTRIBUTE_LEVEL
 
 
@@ -171,12 +171,17 @@ class _Versatile:
         Refuses the message of another model, and one that names what is no decision of this one.
         """
         check_is_fitted(self)
+        with understood("thresholds"):
+            read = self._read(message)
+        return self._assembled(*read)
+
+    def _read(self, message: Mapping[str, Any]) -> tuple[Adaptation, list[tuple[Vector, Flags]]]:
         trees, fingerprint = self._fitted_trees(), self._fingerprint()
         if message["model"] != fingerprint or len(message["trees"]) != len(trees):
             raise InputError(f"thresholds: want those of model {fingerprint[:12]}, got {str(message['model'])[:12]}")
         adapted = []
         for tree, moved in zip(trees, message["trees"], strict=True):
-            nodes, turned = frozen_labels(moved["nodes"], "nodes"), frozen_labels(moved["swapped"], "swapped")
+            nodes, turned = node_numbers(moved["nodes"], "nodes"), node_numbers(moved["swapped"], "swapped")
             told = frozen_vector(moved["thresholds"], "thresholds", nodes.size)
             inner = np.flatnonzero(tree.children_left != LEAF)
             if not (np.isin(nodes, inner).all() and np.isin(turned, inner).all() and np.isfinite(told).all()):
@@ -188,7 +193,7 @@ class _Versatile:
         kept = dict(message["record"])
         priors = None if kept["priors"] is None else tuple(kept["priors"])
         record = Adaptation(**{**kept, "priors": priors, "attributes": parse_choices(kept["attributes"])})
-        return self._assembled(record, adapted)
+        return record, adapted
 
     def _adapted(
         self, rules: tuple[Rule, ...], record: Adaptation, columns: Columns | None, ratios: Vector

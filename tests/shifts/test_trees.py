@@ -310,6 +310,43 @@ def test_thresholds_of_no_decision_of_the_model_are_refused(fitted, change) -> N
         tree.with_thresholds(message)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda message: None,
+        lambda message: "tree",
+        lambda message: {},
+        lambda message: message | {"trees": [1]},
+        lambda message: message | {"trees": [message["trees"][0] | {"nodes": [0, 0], "thresholds": [1.0, 2.0]}]},
+        lambda message: message | {"trees": [message["trees"][0] | {"nodes": [0.5], "thresholds": [1.0]}]},
+        lambda message: message | {"trees": [message["trees"][0] | {"nodes": [10**30], "thresholds": [1.0]}]},
+        lambda message: message | {"trees": [message["trees"][0] | {"swapped": [True]}]},
+        lambda message: message | {"record": {"level": 0.05}},
+        lambda message: message | {"record": message["record"] | {"attributes": [{"feature": "x0"}]}},
+    ],
+)
+def test_a_mangled_message_is_one_clear_error(fitted, change) -> None:
+    tree, X, _ = fitted
+    with pytest.raises(InputError, match=r"thresholds|nodes|swapped"):
+        tree.with_thresholds(change(tree.adapt(X).to_message()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"features": None},
+        {"features": ["x0"] * 6},
+        {"trees": [3]},
+        {"trees": [{"nodes": [0], "attributes": [0], "thresholds": [float("nan")]}]},
+        {"trees": [{"nodes": [0, 0], "attributes": [0, 0], "thresholds": [1.0, 2.0]}]},
+        {"trees": [{"nodes": [0], "attributes": [10**30], "thresholds": [1.0]}]},
+    ],
+)
+def test_a_mangled_outline_is_one_clear_error(fitted, change) -> None:
+    with pytest.raises(InputError, match="outline"):
+        Outline.from_message(fitted[0].outline().to_message() | change)
+
+
 def test_a_message_names_only_the_nodes_that_moved(fitted) -> None:
     tree, X, _ = fitted
     assert tree.adapt(X).to_message()["trees"] == [{"nodes": [], "thresholds": [], "swapped": []}]
