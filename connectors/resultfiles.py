@@ -94,12 +94,14 @@ class ResultFiles:
     def commit(self, checkpoint: Checkpoint) -> None:
         """Make the lines durable, then the checkpoint that counts them in."""
         try:
-            for file in self._files.values():
+            for channel, file in self._files.items():
+                at = self._paths[channel]
                 file.flush()
                 os.fsync(file.fileno())
+            at = self._checkpoint
             self._replace(Committed(FORMAT, self._lengths(), checkpoint))
         except OSError as error:
-            raise ConnectorError(f"{self._paths['results']}: cannot be written: {error.strerror}") from error
+            raise ConnectorError(f"{at}: cannot be written: {error.strerror}") from error
 
     def close(self) -> None:
         """Close the files. What was written and not committed is cut off by the next `recover`."""
