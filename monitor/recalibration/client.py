@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.error import HTTPError
@@ -112,7 +114,7 @@ class RecalibrationClient:
             if message is not None:
                 self._take(message)
             self._trouble = "" if self._known else "the feed has no message for this stream yet"
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             self._trouble = f"the feed cannot be read: {error}"
         status = self.status()
         if (status.correcting, status.reason) != (before.correcting, before.reason):
@@ -304,6 +306,8 @@ class FileFeed:
                     break
                 self._offset += len(line)
                 table = json.loads(line)
+                if not isinstance(table, dict):
+                    raise ValueError(f"{self._path}: a line is no JSON object")
                 if table.get("schema") and "recalibration" not in table:
                     continue  # a results file says other things, too
                 message = decoded(table.get("recalibration", table))
@@ -315,12 +319,13 @@ class FileFeed:
 def decoded(table: Mapping[str, Any]) -> Recalibration:
     """A message from its JSON; ValueError if it is none."""
     try:
+        classes = tuple(table["classes"])
         plain = Recalibration(
-            classes=tuple(table["classes"]),
-            source_priors=tuple(table["source_priors"]),
-            target_priors=tuple(table["target_priors"]),
-            multipliers=tuple(table["multipliers"]),
-            log_multipliers=tuple(table["log_multipliers"]),
+            classes=classes,
+            source_priors=_numbers(table["source_priors"], len(classes)),
+            target_priors=_numbers(table["target_priors"], len(classes)),
+            multipliers=_numbers(table["multipliers"], len(classes)),
+            log_multipliers=_numbers(table["log_multipliers"], len(classes)),
             thresholds=dict(table["thresholds"]),
             inputs={name: _input(one) for name, one in table["inputs"].items()},
             validity=Validity(**table["validity"]),
@@ -334,8 +339,17 @@ def decoded(table: Mapping[str, Any]) -> Recalibration:
 
 
 def _input(table: Mapping[str, Any]) -> InputCorrection:
-    knots = {"window": tuple(table["window"]), "reference": tuple(table["reference"])}
-    return InputCorrection(kind=table["kind"], alpha=table["alpha"], beta=table["beta"], **knots)
+    alpha, beta = _numbers([table["alpha"], table["beta"]], 2)
+    count = len(table["window"])
+    knots = {place: _numbers(table[place], count) for place in ("window", "reference")}
+    return InputCorrection(kind=table["kind"], alpha=alpha, beta=beta, **knots)
+
+
+def _numbers(values: Sequence[Any], count: int) -> tuple[float, ...]:
+    numbers = tuple(float(value) for value in values)
+    if len(numbers) != count or not all(map(math.isfinite, numbers)):
+        raise ValueError(f"not a recalibration message: want {count} finite numbers, got {values}")
+    return numbers
 
 
 def _corrected_row(row: Sequence[float], multipliers: Sequence[float]) -> list[float]:

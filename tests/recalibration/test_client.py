@@ -4,8 +4,10 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import msgspec
@@ -174,6 +176,35 @@ def test_a_file_is_followed_line_by_line_for_one_stream(tmp_path: Path) -> None:
     status = client.refresh()
     assert status.recalibration == later
     assert status.correcting
+
+
+MANGLED = [
+    lambda table: 5,
+    lambda table: [],
+    lambda table: table | {"multipliers": [1.0]},
+    lambda table: table | {"multipliers": [None] * 3},
+    lambda table: table | {"source_priors": "abc"},
+    lambda table: (
+        table | {"inputs": {"x": {"kind": "monotone", "alpha": 1, "beta": 0, "window": [1], "reference": []}}}
+    ),
+    lambda table: (
+        table | {"inputs": {"x": {"kind": "linear", "alpha": 1, "beta": None, "window": [], "reference": []}}}
+    ),
+]
+
+
+@pytest.mark.parametrize("mangle", MANGLED)
+def test_a_mangled_message_leaves_the_correction_in_force(tmp_path: Path, mangle: Callable[[Any], Any]) -> None:
+    path = tmp_path / "recalibrations.jsonl"
+    path.write_bytes(msgspec.json.encode(message()) + b"\n")
+    client = RecalibrationClient(path, stream="s")
+    before = client.refresh()
+    assert before.correcting
+    with path.open("a") as file:
+        file.write(json.dumps(mangle(json.loads(msgspec.json.encode(message(window="w2"))))) + "\n")
+    after = client.refresh()
+    assert "cannot be read" in after.trouble
+    assert after.recalibration == before.recalibration
 
 
 def test_many_threads_may_score_while_messages_change() -> None:
