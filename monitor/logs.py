@@ -64,6 +64,26 @@ def log(happening: Happening) -> None:
         _say(level, "commit refused" if happening.refused else "partitions changed", came=came, gone=gone)
 
 
+class Totals:
+    """An observer that counts, for one line at the end: where every event came too late, no window tells of it."""
+
+    def __init__(self) -> None:
+        self._counts = dict.fromkeys(("events", "windows", "late", "rejected"), 0)
+
+    def __call__(self, happening: Happening) -> None:
+        """Count what happened."""
+        if isinstance(happening, WindowAssessed):
+            self._counts["windows"] += 1
+        elif isinstance(happening, BatchTaken):
+            self._counts["events"] += sum(happening.events.values())
+            self._counts["late"] += sum(happening.late.values()) + sum(happening.late_after_idle.values())
+            self._counts["rejected"] += sum(happening.rejected.values())
+
+    def log(self) -> None:
+        """Say how much of everything there was."""
+        _say(logging.INFO, "ended", **self._counts)
+
+
 def _log_series(seen: SeriesSeen) -> None:
     where = {"stream": seen.key.stream, "segment": seen.key.segment, "end": _time(seen.key.end)}
     if seen.turned:

@@ -21,7 +21,7 @@ from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder
 from monitor.evidence import EvidencePlan
 from monitor.happenings import BatchTaken, Happening, Observer
-from monitor.logs import log, logging_to_stderr
+from monitor.logs import Totals, log, logging_to_stderr
 from monitor.publishing import Watched
 from monitor.references import AnyReference, load_reference
 from monitor.regression.stream import RegressionReference
@@ -235,8 +235,10 @@ def shown(config: Config) -> Iterator[list[Observer]]:
         with live_table() as observer:
             yield [observer]
     else:
+        totals = Totals()
         with logging_to_stderr(config.log.format, config.log.level):
-            yield [log]
+            yield [log, totals]
+            totals.log()
 
 
 @contextmanager

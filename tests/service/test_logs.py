@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from monitor.logs import logging_to_stderr
+from monitor.happenings import BatchTaken
+from monitor.logs import Totals, logging_to_stderr
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
@@ -40,3 +41,14 @@ def test_afterwards_the_loggers_are_as_they_were(capsys: pytest.CaptureFixture[s
     with logging_to_stderr("text", "debug"):
         assert all(logger.handlers for logger in loggers)
     assert [(logger.level, list(logger.handlers)) for logger in loggers] == before
+
+
+def test_the_last_line_counts_what_no_window_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    totals = Totals()
+    with logging_to_stderr("json", "info"):
+        for _ in range(2):
+            totals(BatchTaken("p", 9, {"s": 6}, {("s", "not-json"): 3}, {"s": 4}, {"s": 1}, 0))
+        totals.log()
+    (line,) = said(capsys)
+    del line["time"], line["level"]
+    assert line == {"message": "ended", "events": 12, "windows": 0, "late": 10, "rejected": 6}
