@@ -160,8 +160,9 @@ class Sink(Protocol):
     def commit(self, checkpoint: Checkpoint) -> None:
         """Publish everything written since the last commit together with the checkpoint: all or nothing.
 
-        Raises CommitRefusedError when the group has moved on and the partitions may belong to someone else: nothing
-        was published, what was written is dropped, and the source's next `reassigned` says where to begin again.
+        Raises CommitRefusedError when the group has moved on and the partitions may belong to someone else, or when
+        nobody answered: what was written is dropped, and the source's next `reassigned` says where to begin again,
+        which is after it if it was published all the same.
         """
         ...
 

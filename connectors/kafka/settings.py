@@ -139,7 +139,8 @@ class SinkSettings:
     transactional_id: str | None = None
     """Unique per running process; by default made from the group and the member's instance name, or random."""
     transaction_timeout: Duration = _FIFTEEN_SECONDS
-    """How long readers wait at most for a transaction of a process that died."""
+    """How long readers wait at most for a transaction of a process that died; and how long the Python client waits for
+    the answer to one of its own before it begins again with a fresh producer."""
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
     max_message_bytes: int = 1_000_000
     """Below the brokers' default of 1 MiB; longer dead letters are cut, and say so."""

@@ -85,7 +85,8 @@ class OwnGroup:
         """Nothing to remember: nobody else writes there."""
 
     def refused(self) -> None:
-        """Only members of a group are refused."""
+        """The source cannot be told to begin again: a start can."""
+        raise ConnectorError("a commit to Kafka was given up: a restart goes on where the last one stands")
 
     def close(self) -> None:
         if "_reader" in self.__dict__:

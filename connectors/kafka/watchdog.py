@@ -1,7 +1,8 @@
 """What notices that nothing happens any more, and says so.
 
 Two kinds of nothing: a call into the client library that never returns (`Guard`, a thread, because the loop itself
-hangs), and calls that return without ever bringing a record that is known to wait (`Stalls`, a pure table).
+hangs; `within`, where the call can be left behind), and calls that return without ever bringing a record that is known
+to wait (`Stalls`, a pure table).
 A process that ends is restarted where it stood; a process that hangs is noticed by nobody.
 """
 
@@ -10,11 +11,15 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import TypeVar
 
 from connectors.kafka.driver import Place
 
 log = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
 
 EXIT_HUNG = 70
 """EX_SOFTWARE: what the process ends with when a call never came back."""
@@ -25,6 +30,20 @@ def end_process(message: str) -> None:
     log.critical(message)
     logging.shutdown()
     os._exit(EXIT_HUNG)
+
+
+def within(seconds: float, call: Callable[[], _Result]) -> _Result:
+    """What a call returns or raises; TimeoutError if that takes longer, and its thread is left to itself."""
+    answer: Future[_Result] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(call())
+        except Exception as error:  # noqa: BLE001 - raised again where the answer is awaited
+            answer.set_exception(error)
+
+    threading.Thread(target=run, name="shiftwatch-kafka-call", daemon=True).start()
+    return answer.result(seconds)
 
 
 class Guard:

@@ -23,6 +23,7 @@ _SIGNATURES = {
     "rd_kafka_mock_broker_set_down": (_INT, (_POINTER, ctypes.c_int32)),
     "rd_kafka_mock_broker_set_up": (_INT, (_POINTER, ctypes.c_int32)),
     "rd_kafka_mock_partition_set_leader": (_INT, (_POINTER, _TEXT, ctypes.c_int32, ctypes.c_int32)),
+    "rd_kafka_mock_coordinator_set": (_INT, (_POINTER, _TEXT, _TEXT, ctypes.c_int32)),
     "rd_kafka_mock_partition_delete_records": (_INT, (_POINTER, _TEXT, ctypes.c_int32, ctypes.c_int64)),
     "rd_kafka_mock_group_initial_rebalance_delay_ms": (None, (_POINTER, ctypes.c_int32)),
 }
@@ -69,6 +70,9 @@ class MockCluster:
 
     def set_leader(self, topic: str, partition: int, broker: int) -> None:
         self._call("partition_set_leader", topic.encode(), partition, broker)
+
+    def set_transaction_coordinator(self, transactional_id: str, broker: int) -> None:
+        self._call("coordinator_set", b"transaction", transactional_id.encode(), broker)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         self._call("partition_delete_records", topic.encode(), partition, before)

@@ -2,8 +2,10 @@
 
 import threading
 
+import pytest
+
 from connectors.kafka.driver import Place
-from connectors.kafka.watchdog import Guard, Stalls
+from connectors.kafka.watchdog import Guard, Stalls, within
 
 A, B = Place("t", 0), Place("t", 1)
 
@@ -31,6 +33,16 @@ def test_a_call_that_comes_back_is_not() -> None:
     now[0] = 1000.0
     guard.close()
     assert not reported
+
+
+def test_a_call_has_so_much_time_to_answer_or_to_fail() -> None:
+    assert within(5, lambda: 1) == 1
+    with pytest.raises(ZeroDivisionError):
+        within(5, lambda: 1 // 0)
+    never = threading.Event()
+    with pytest.raises(TimeoutError):
+        within(0.01, never.wait)
+    never.set()
 
 
 def test_a_partition_with_records_that_does_not_move_is_stalled() -> None:
