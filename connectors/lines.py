@@ -95,7 +95,10 @@ class PlainText:
 
     def _check(self, status: os.stat_result) -> None:
         if status.st_ino != self._identity or status.st_size < self._offset:
-            raise ConnectorError(f"{self._path}: the file was replaced or cut while it was read")
+            raise ConnectorError(
+                f"{self._path}: the file was replaced or cut while it was read; "
+                "where logs rotate, follow a directory in which each file keeps its name"
+            )
 
 
 class GzipText:
