@@ -5,6 +5,7 @@ Lines hold counts, names and verdicts; never the content of an event, never a se
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -69,6 +70,7 @@ class Totals:
 
     def __init__(self) -> None:
         self._counts = dict.fromkeys(("events", "windows", "late", "rejected"), 0)
+        self._reasons: Counter[str] = Counter()
 
     def __call__(self, happening: Happening) -> None:
         """Count what happened."""
@@ -77,11 +79,15 @@ class Totals:
         elif isinstance(happening, BatchTaken):
             self._counts["events"] += sum(happening.events.values())
             self._counts["late"] += sum(happening.late.values()) + sum(happening.late_after_idle.values())
-            self._counts["rejected"] += sum(happening.rejected.values())
+            for (_, reason), count in happening.rejected.items():
+                self._counts["rejected"] += count
+                self._reasons[reason] += count
 
     def log(self) -> None:
-        """Say how much of everything there was."""
-        _say(logging.INFO, "ended", **self._counts)
+        """Say how much of everything there was; it is a warning if something came and no event found its window."""
+        lost = self._counts["late"] + self._counts["rejected"]
+        useless = lost > 0 and self._counts["events"] <= self._counts["late"]
+        _say(logging.WARNING if useless else logging.INFO, "ended", **self._counts, **self._reasons)
 
 
 def _log_series(seen: SeriesSeen) -> None:

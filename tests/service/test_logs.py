@@ -50,5 +50,17 @@ def test_the_last_line_counts_what_no_window_told_of(capsys: pytest.CaptureFixtu
             totals(BatchTaken("p", 9, {"s": 6}, {("s", "not-json"): 3}, {"s": 4}, {"s": 1}, 0))
         totals.log()
     (line,) = said(capsys)
-    del line["time"], line["level"]
-    assert line == {"message": "ended", "events": 12, "windows": 0, "late": 10, "rejected": 6}
+    del line["time"]
+    counts = {"events": 12, "windows": 0, "late": 10, "rejected": 6, "not-json": 6}
+    assert line == {"level": "info", "message": "ended"} | counts
+
+
+@pytest.mark.parametrize(("rejected", "late", "level"), [(3, 0, "warning"), (0, 2, "warning"), (0, 0, "info")])
+def test_a_run_in_which_no_event_found_its_window_ends_with_a_warning(
+    capsys: pytest.CaptureFixture[str], rejected: int, late: int, level: str
+) -> None:
+    totals = Totals()
+    with logging_to_stderr("json", "info"):
+        totals(BatchTaken("p", 9, {"s": late}, {("", "unknown-stream"): rejected}, {"s": late}, {}, 0))
+        totals.log()
+    assert said(capsys)[0]["level"] == level
