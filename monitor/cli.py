@@ -9,7 +9,7 @@ from pathlib import Path
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.version import __version__
 
-SUCCESS, FAILURE, BAD_CONFIGURATION = 0, 1, 2
+SUCCESS, FAILURE, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 130
 
 DESCRIPTION = """\
 Watches the scored events of a classifier in production. For every window of events it says, without labels,
@@ -86,6 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ShiftwatchError, OSError) as error:
         print(f"shiftwatch: {error}", file=sys.stderr)  # noqa: T201
         return FAILURE
+    except KeyboardInterrupt:  # `run` and `replay` end by themselves; files of the others are whole or not there
+        print("shiftwatch: interrupted", file=sys.stderr)  # noqa: T201
+        return INTERRUPTED
     return code
 
 

@@ -226,6 +226,15 @@ def test_no_file_of_a_build_is_written_over_another(tmp_path, capsys, out):
     assert path.read_bytes() == before
 
 
+def test_an_interrupted_command_says_so_without_a_traceback(monkeypatch, capsys):
+    def interrupted(_given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("monitor.reference_command._build", interrupted)
+    assert main(["reference", "build", "x.jsonl", "--out", "x.ref"]) == 130
+    assert capsys.readouterr().err == "shiftwatch: interrupted\n"
+
+
 def test_a_negative_seed_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["reference", "build", "x.jsonl", "--out", "x.ref", "--seed", "-1"])
