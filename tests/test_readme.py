@@ -30,7 +30,7 @@ def names() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     y = np.where(rng.random(1_000) < 0.3, "fraud", "legit")
     X = rng.normal(size=(1_000, 2)) + 2.0 * (y == "fraud")[:, None]
-    known = {"X_train": X[:300], "y_train": y[:300], "X_today": X[:300], "X": X[300:], "y": y[300:], "Path": Path}
+    known = {"X_train": X[:300], "y_train": y[:300], "X_today": X[:300], "X": X[300:], "y": y[300:]}
     return known | {"model": LogisticRegression().fit(X[:300], y[:300])}
 
 
