@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
-from monitor.recalibration.client import decoded
+from monitor.recalibration.feeds import decoded
 from monitor.recalibration.message import Recalibration
 
 LOOK_SECONDS = 5.0

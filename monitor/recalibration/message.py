@@ -5,6 +5,7 @@ Nothing is needed to import this, not even numpy: scoring services read the mess
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 
@@ -57,6 +58,16 @@ class Recalibration:
     tree: Mapping[str, Any] | None = None
     """Where the stream's model is a versatile tree or forest whose outline the monitor has: its adapted thresholds,
     which the model's `with_thresholds` takes. They follow from `inputs`, whether or not `apply`."""
+
+
+def finite(values: Iterable[Any], count: int | None = None) -> tuple[float, ...]:
+    """Numbers from a message, so many of them; ValueError if they are not, or not finite."""
+    found = tuple(values)
+    if not all(isinstance(one, int | float) and isfinite(one) for one in found):
+        raise ValueError(f"want finite numbers, got {list(found)}")
+    if count is not None and len(found) != count:
+        raise ValueError(f"want {count} numbers, got {len(found)}")
+    return found
 
 
 def settled(previous: Recalibration | None, current: Recalibration) -> Recalibration:
