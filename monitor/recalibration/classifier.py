@@ -18,8 +18,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             model = RecalibratedClassifier(fitted, client)
             model.predict_proba(X)
 
-    The client's class order must be that of `classes_`: by default it is the reference's, which is the same where the
-    reference was made from this model; otherwise give the client `classes=[str(c) for c in fitted.classes_]`.
+    Corrections find their columns by the names in `classes_`. Where the reference has other names for the classes,
+    give the client `classes=`, the reference's names in the order of `classes_`.
 
     It is already fitted: `fit` changes nothing, and a clone is the same object, as of a FrozenEstimator.
     """
@@ -45,6 +45,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Corrected posteriors, in the order of `classes_`."""
+        self.client.expect(self.classes_)
         posteriors: NDArray[np.float64] = self.client.apply(self.estimator.predict_proba(X))
         return posteriors
 

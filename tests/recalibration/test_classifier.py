@@ -1,5 +1,7 @@
 """The wrapper around a fitted classifier: it behaves as one, and its posteriors are the client's."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
@@ -27,6 +29,18 @@ def test_posteriors_are_corrected_and_the_largest_decides() -> None:
     np.testing.assert_array_equal(model.predict_proba(X), client.apply(FITTED.predict_proba(X)))
     assert (model.predict(X) == model.classes_[model.predict_proba(X).argmax(axis=1)]).all()
     assert (model.predict(X) != FITTED.predict(X)).any()
+
+
+def test_corrections_find_their_columns_by_name_where_the_reference_has_another_order() -> None:
+    turned = replace(
+        message(),
+        classes=("c", "b", "a"),
+        **{name: getattr(message(), name)[::-1] for name in ("source_priors", "target_priors", "multipliers")},
+    )
+    np.testing.assert_allclose(wrapped(client_of(turned)).predict_proba(X), wrapped().predict_proba(X))
+    other = client_of(replace(message(), classes=("x", "y", "z")))
+    np.testing.assert_array_equal(wrapped(other).predict_proba(X), FITTED.predict_proba(X))
+    assert "the service has ['a', 'b', 'c']" in other.status().reason
 
 
 def test_without_a_correction_it_is_the_classifier_itself() -> None:
