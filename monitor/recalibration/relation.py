@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from monitor.recalibration.message import Recalibration
+from monitor.recalibration.message import Recalibration, finite
 
 with suppress(ImportError):  # the message can be read without
     import numpy as np
@@ -67,11 +67,12 @@ class RegressionRecalibration(Recalibration):
 
 
 def of_regression(plain: Recalibration, table: Mapping[str, Any]) -> RegressionRecalibration:
-    """The message with its relation, from the JSON of that; KeyError or TypeError if it is none."""
+    """The message with its relation, from the JSON of that; KeyError, TypeError or ValueError if it is none."""
+    inputs = tuple(table["inputs"])
     relation = RelationCorrection(
-        inputs=tuple(table["inputs"]),
-        reference=_parameters(table["reference"]),
-        adapted=_parameters(table["adapted"]),
+        inputs=inputs,
+        reference=_parameters(table["reference"], len(inputs)),
+        adapted=_parameters(table["adapted"], len(inputs)),
         model=str(table["model"]),
         description=str(table["description"]),
         labels=int(table["labels"]),
@@ -81,14 +82,17 @@ def of_regression(plain: Recalibration, table: Mapping[str, Any]) -> RegressionR
     return RegressionRecalibration(**common, relation=relation)
 
 
-def _parameters(table: Mapping[str, Any]) -> RelationParameters:
-    rows = tuple(tuple(row) for row in table["coefficients"])
-    return RelationParameters(tuple(table["weights"]), rows, tuple(table["sigmas"]))
+def _parameters(table: Mapping[str, Any], inputs: int) -> RelationParameters:
+    weights = finite(table["weights"])
+    rows = tuple(finite(row, inputs + 1) for row in table["coefficients"])
+    if len(rows) != len(weights):
+        raise ValueError(f"coefficients: want a row for each of {len(weights)} components, got {len(rows)}")
+    return RelationParameters(weights, rows, finite(table["sigmas"], len(weights)))
 
 
 def relation_inputs(names: tuple[str, ...], predictions: Floats, features: Any) -> Floats:
     """The relation's inputs as a matrix, from columns by name or from the matrix itself."""
-    if features is None and names == ("prediction",):
+    if names == ("prediction",):
         return predictions[:, None]
     if features is None or isinstance(features, np.ndarray | list):
         matrix = np.asarray(features, dtype=np.float64)
@@ -96,7 +100,14 @@ def relation_inputs(names: tuple[str, ...], predictions: Floats, features: Any) 
             want = f"{predictions.size} rows of {list(names)}"
             raise ValueError(f"features: want {want}, or columns by name, got shape {matrix.shape}")
         return matrix
-    return np.column_stack([np.asarray(features[name], dtype=np.float64) for name in names])
+    missing = [name for name in names if name not in features]
+    if missing:
+        raise ValueError(f"features: want columns {list(names)}, {missing} are not there")
+    columns = [np.asarray(features[name], dtype=np.float64).ravel() for name in names]
+    if any(column.size != predictions.size for column in columns):
+        sizes = [column.size for column in columns]
+        raise ValueError(f"features: want {predictions.size} values of each, got {sizes}")
+    return np.column_stack(columns)
 
 
 def settled_relation(previous: Recalibration | None, current: RegressionRecalibration) -> RegressionRecalibration:

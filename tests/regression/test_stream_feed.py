@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from monitor.recalibration import RecalibrationClient
-from monitor.recalibration.client import decoded
+from monitor.recalibration.feeds import decoded
 from monitor.regression.stream import assess_regression
 from monitor.windows import Window, WindowKey
 from tests.regression import streams
@@ -99,6 +99,28 @@ def test_inputs_of_another_shape_are_refused_by_name(moved):
         made.correct_predictions([1.0, 2.0])
 
 
+@pytest.mark.parametrize("told", ["moved", "calm"])
+def test_inputs_that_are_not_there_are_named_before_the_relation_changes(told, moved):
+    made = client(moved if told == "moved" else message())
+    with pytest.raises(ValueError, match=r"\['age'\] are not there"):
+        made.correct_predictions([1.0, 2.0], {"area": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="want 2 values of each"):
+        made.correct_predictions([1.0, 2.0], {"area": [1.0, 2.0], "age": 3.0})
+
+
+def test_predictions_in_a_column_come_back_in_a_column(moved):
+    made = client(moved)
+    said, _, x = streams.columns(10, 9)
+    np.testing.assert_array_equal(made.correct_predictions(said[:, None], x)[:, 0], made.correct_predictions(said, x))
+
+
+def test_a_relation_whose_parts_do_not_fit_is_no_message(moved):
+    table = msgspec.json.decode(msgspec.json.encode(moved))
+    table["relation"]["adapted"]["coefficients"][0].pop()
+    with pytest.raises(ValueError, match="want 3 numbers, got 2"):
+        decoded(table)
+
+
 def test_a_regressors_message_leaves_posteriors_alone(moved):
     made = client(moved)
     np.testing.assert_array_equal(made.apply(np.array([[0.2, 0.8]])), [[0.2, 0.8]])
@@ -114,3 +136,5 @@ def test_without_features_the_prediction_itself_is_corrected():
     assert found.recalibration.apply
     after = client(found.recalibration).correct_predictions(said)
     np.testing.assert_allclose(after, 3.0 + 2.0 * said, rtol=0.1, atol=1.0)
+    with_inputs = client(found.recalibration).correct_predictions(said, np.ones((said.size, 2)))
+    np.testing.assert_array_equal(with_inputs, after)
