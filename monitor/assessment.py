@@ -166,6 +166,7 @@ def assess(window: Window, reference: AssessedReference, level: float = VERDICT_
         diagnosis,
         reasons.mix_sentences(reference.classes, reference.source_priors, prevalence),
         _where_unknown(calibrated, reference, diagnosis) if verdict is Verdict.UNKNOWN_CLASS else "",
+        mix_known=prevalence.unique,
     )
     found = _assessment(calibrated, reference, estimates, verdict, told)
     return replace(
@@ -344,13 +345,17 @@ def _shifts(tested: tuple[Move, ...], explained: Mapping[int, Explanation]) -> d
 
 
 def _where_unknown(window: Window, reference: AssessedReference, diagnosis: Diagnosis) -> str:
-    """The features that set the unknown events apart the most: their median there, and in the reference."""
+    """The features that set the unknown events apart the most: their median there, and in the reference.
+
+    A feature that is missing in most of them stands in the reference's centre, as one does that is there itself: such
+    a feature sets nothing apart, and a median of the few others is not named.
+    """
     ready: Prepared = prepared(reference)
     unknown, projections = diagnosis.unknown, ready.projections
     if unknown is None or projections is None or window.features is None:
         return ""
     apart = np.abs(np.median(projections.standardised(window.features[unknown.beyond]), axis=0))
-    order = np.argsort(-apart, kind="stable")[: reasons.NAMED]
+    order = np.argsort(-apart, kind="stable")[: min(reasons.NAMED, int((apart > 0).sum()))]
     there = np.nanmedian(window.features[unknown.beyond][:, projections.columns[order]], axis=0)
     return ", ".join(
         f"{reference.features[projections.columns[k]].feature.name} is {value:.3g} there, "

@@ -25,12 +25,19 @@ def reasons(
     diagnosis: Diagnosis,
     mix: tuple[str, ...],
     novel_features: str,
+    *,
+    mix_known: bool,
 ) -> tuple[str, ...]:
-    """The sentences, most important first, around what happened to the mix and where unknown events lie."""
-    fit, moved = diagnosis.whole, moved_sentences(diagnosis.features, diagnosis.explanations)
+    """The sentences, most important first, around what happened to the mix and where unknown events lie.
+
+    `mix_known` is false for a model whose posteriors cannot tell one class mix from another.
+    """
+    fit, moved = diagnosis.whole, moved_sentences(diagnosis.features, diagnosis.explanations) or _left_out(diagnosis)
     misfit = f"one class mix does not explain the window (fit p {p_text(fit.p_value)}, {fit.effect:.2f} sd left over)"
     if verdict is Verdict.STABLE:
-        return (f"the class mix and every input agree with the reference (fit p {p_text(fit.p_value)})",)
+        agreed = "the class mix and every input agree" if mix_known else "everything that can be seen agrees"
+        unseen = () if mix_known else ("the posteriors cannot tell what the class mix is",)
+        return (f"{agreed} with the reference (fit p {p_text(fit.p_value)})", *unseen)
     if verdict is Verdict.PRIOR_SHIFT:
         return (*mix, f"the new class mix explains the inputs (fit p {p_text(fit.p_value)})")
     if verdict is Verdict.UNKNOWN_CLASS and diagnosis.unknown is not None:
@@ -66,6 +73,15 @@ def moved_sentences(moves: Sequence[Move], explanations: Mapping[int, Explanatio
     moved.sort(key=lambda pair: (-pair[1].distance, pair[0]))
     told = tuple(describe(move, explanations.get(j)) for j, move in moved[:NAMED])
     return told if len(moved) <= NAMED else (*told, f"and {len(moved) - NAMED} more features moved")
+
+
+def _left_out(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """What has to be left out for a fit where no feature moved far enough by itself to be called moved."""
+    if diagnosis.rest is None:
+        return ()
+    names = " and ".join(diagnosis.features[j].name for j in sorted(diagnosis.rest.left_out))
+    whole, without = p_text(diagnosis.whole.p_value), p_text(diagnosis.rest.match.p_value)
+    return (f"one class mix explains the window only without {names} (fit p {whole} with, {without} without)",)
 
 
 def describe(move: Move, explanation: Explanation | None) -> str:

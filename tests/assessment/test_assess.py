@@ -175,3 +175,36 @@ def test_columns_that_do_not_match_the_reference_are_refused():
         assess(Window.of(np.full((200, 2), 0.5)), worlds.reference())
     with pytest.raises(InputError, match="features"):
         assess(Window.of(np.full((200, 3), 1 / 3), np.zeros((200, 2))), worlds.reference())
+
+
+def test_a_shift_that_only_all_inputs_together_show_names_what_has_to_be_left_out():
+    """A hair of x3: significant in the fit, but no distance that counts by itself."""
+
+    def nudged(x):
+        x[:, 3] += 0.065
+
+    found = assess(worlds.window(20_000, 3, change=nudged), worlds.reference())
+    assert found.verdict is Verdict.COVARIATE_SHIFT
+    assert not any(feature.moved for feature in found.features.values())
+    assert found.reasons[0].startswith("one class mix explains the window only without x3 (fit p ")
+
+
+def test_an_unknown_class_is_not_described_by_an_input_that_it_lacks():
+    def without_x3(x):
+        newcomers(x)
+        x[x[:, 0] < -3, 3] = np.nan
+
+    found = assess(worlds.window(5000, 1, change=without_x3), worlds.reference())
+    assert found.verdict is Verdict.UNKNOWN_CLASS
+    assert "x0 is -" in found.reasons[0]
+    assert "x3" not in found.reasons[0]
+
+
+def test_a_model_that_cannot_tell_the_mix_does_not_say_that_it_agrees():
+    _, labels = worlds.draw(2000, 0)
+    same = np.tile(worlds.PRIORS, (2000, 1))
+    useless = worlds.cheaply(StreamSchema("useless", ("a", "b", "c")), same, labels, None)
+    found = assess(Window.of(same), useless)
+    assert found.verdict is Verdict.STABLE
+    assert not found.prevalence.unique
+    assert found.reasons[-1] == "the posteriors cannot tell what the class mix is"
