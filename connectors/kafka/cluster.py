@@ -5,6 +5,7 @@ only. So its log is read while connecting, and becomes part of the error.
 """
 
 import logging
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import ConfigResource
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, RetriableError
 
 from connectors.kafka.settings import RECONNECT_MILLISECONDS, Connection
 from monitor.errors import ConnectorError
@@ -21,6 +22,7 @@ Client = TypeVar("Client")
 
 _UNKNOWN_TOPIC = 3
 _NOT_ALLOWED = 29
+_ASK_AGAIN_SECONDS = 0.2
 _HUNG_UP = "socket disconnected"
 _HINTS = {
     "Authentication": "the user name or the password is wrong",
@@ -83,7 +85,7 @@ def partitions(connection: Connection, topics: Collection[str]) -> Mapping[str, 
     """The partitions of each topic; an error that names every topic that is missing or forbidden."""
     admin = connect(connection, KafkaAdminClient)
     try:
-        described = admin.describe_topics(sorted(topics))
+        described = _answered(lambda: admin.describe_topics(sorted(topics)), connection.connect_timeout / 1e6)
     except KafkaError as error:
         raise ConnectorError(f"Kafka at {_where(connection)} does not describe its topics: {error}") from error
     finally:
@@ -110,6 +112,18 @@ def cleanup(connection: Connection, topic: str) -> str | None:
         admin.close()
     policy = found.get("topic", {}).get(topic, {}).get("cleanup.policy", {})
     return policy.get("value") if isinstance(policy, Mapping) else policy
+
+
+def _answered(ask: Callable[[], Any], seconds: float) -> Any:
+    """The first answer: one broker of several may be away, and the library does not ask another one by itself."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except RetriableError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_ASK_AGAIN_SECONDS)
 
 
 def _version(text: str | None) -> tuple[int, ...] | None:

@@ -21,7 +21,6 @@ def cluster() -> Iterator[MockCluster]:
     """Of its own, because its brokers go away; the second one coordinates the transactions."""
     made = MockCluster(brokers=2)
     made.create_topic("results")
-    made.set_leader("results", 0, 1)
     made.set_transaction_coordinator("w", 2)
     yield made
     made.close()
