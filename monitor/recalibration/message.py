@@ -74,11 +74,17 @@ def settled(previous: Recalibration | None, current: Recalibration) -> Recalibra
     """Hysteresis, so that a feed does not flap: a correction in force stays until a window contradicts it.
 
     A window that is not sure (its change is within chance or its intervals) but whose estimate lies nearer to the
-    correction in force than to the source priors keeps the correction; any other window speaks for itself.
+    correction in force than to the source priors keeps the correction. A window with too few events contradicts
+    nothing: inputs and thresholds stay moved too. Any other window speaks for itself.
     """
-    if previous is None or not previous.apply or current.apply or current.classes != previous.classes:
+    if previous is None or current.classes != previous.classes:
         return current
-    if previous.validity.reference != current.validity.reference or not _unsure(current.reason):
+    if previous.validity.reference != current.validity.reference:
+        return current
+    if current.reason.startswith("the verdict is insufficient-data"):
+        kept = "kept: this window has too few events to contradict it" if previous.apply else current.reason
+        return replace(previous, validity=current.validity, reason=kept)
+    if not previous.apply or current.apply or not _unsure(current.reason):
         return current
     moved = _distance(current.target_priors, previous.target_priors)
     if moved >= _distance(current.target_priors, current.source_priors):

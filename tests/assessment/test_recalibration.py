@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.priors import bayes
-from monitor.recalibration import Grounds, Validity, identity, imply, justified, settled
+from monitor.recalibration import Grounds, InputCorrection, Validity, identity, imply, justified, settled
 
 CLASSES = ("legit", "fraud")
 SOURCE = np.array([0.9, 0.1])
@@ -99,6 +99,18 @@ def test_another_shift_or_another_reference_ends_the_correction():
     unsure = corrected(replace(SURE, mix_significant=False))
     elsewhere = replace(unsure, validity=Validity(reference="r2"))
     assert settled(corrected(), elsewhere) is elsewhere
+
+
+def test_a_window_with_too_few_events_contradicts_nothing():
+    silent = corrected(replace(SURE, verdict="insufficient-data", target_priors=np.array([0.88, 0.12])))
+    inputs = {"amount": InputCorrection("linear", 1.8, 32.0)}
+    before = replace(corrected(), inputs=inputs, tree={"model": "m"})
+    kept = settled(before, silent)
+    assert (kept.apply, kept.multipliers, kept.inputs, kept.tree) == (True, before.multipliers, inputs, {"model": "m"})
+    assert kept.validity == silent.validity
+    unmoved = settled(replace(before, apply=False, multipliers=(1.0, 1.0)), silent)
+    assert (unmoved.apply, unmoved.multipliers, unmoved.inputs) == (False, (1.0, 1.0), inputs)
+    assert "insufficient-data" in unmoved.reason
 
 
 def test_nothing_known_corrects_nothing():
