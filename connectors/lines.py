@@ -20,6 +20,10 @@ from monitor.errors import ConnectorError
 Offsets = NDArray[np.int64]
 
 _LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
+# A record of so few bytes cannot nest deeper than 750: far from the depth at which a decoder gives up, which is another
+# for records in one text and for one alone. Longer ones gain little by company.
+_SHALLOW = 1_500
+
 _OPENING = np.isin(np.arange(256), list(b"{["))
 _CLOSING = np.isin(np.arange(256), list(b"}]"))
 
@@ -215,7 +219,8 @@ class TextRecords(Sequence[bytes]):
     @cached_property
     def _plain(self) -> Flags:
         opening, closing = self._bytes[self._starts], self._bytes[self._ends - 1]
-        plain: Flags = _OPENING[opening] & _CLOSING[closing] & (self._ends - self._starts <= self._longest)
+        short = self._ends - self._starts <= min(self._longest, _SHALLOW)
+        plain: Flags = _OPENING[opening] & _CLOSING[closing] & short
         return plain
 
     @property

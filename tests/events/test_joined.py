@@ -59,6 +59,18 @@ def test_lines_of_a_file_decode_as_they_would_one_by_one(path: Path, records: li
         assert plain(DECODER.decode(batch, NOW)) == plain(DECODER.decode(apart, NOW))
 
 
+def test_a_deeply_nested_record_is_judged_the_same_in_any_company(path: Path) -> None:
+    tail = GOOD.replace(b'{"stream":"shop"', b"")
+    for depth in range(700, 1_010):  # where a decoder gives up depends on who called it
+        deep = b'{"stream":"shop","other":' + b"[" * depth + b"]" * depth + tail
+        path.write_bytes(b"\n".join([GOOD, deep, GOOD, b""]))
+        source = JsonlSource(path)
+        source.start(None)
+        [batch] = source.poll(0)
+        apart = replace(batch, records=list(batch.records))
+        assert plain(DECODER.decode(batch, NOW)) == plain(DECODER.decode(apart, NOW)), depth
+
+
 def test_good_lines_are_taken_as_one_text_and_a_bad_one_costs_no_good_one(path: Path) -> None:
     path.write_bytes(b"\n".join([GOOD] * 700 + [b"{broken}"] + [GOOD] * 700) + b"\n")
     source = JsonlSource(path)
