@@ -101,7 +101,7 @@ class Service:
         plans = {stream: one.plan for stream, one in watched.items()}
         awaited = {stream: one.awaited for stream, one in watched.items() if one.awaited is not None}
         self._windowing = Windowing(plans, awaiting_labels=awaited)
-        self._ledger = Ledger(awaited, plans)
+        self._ledger = Ledger(awaited, plans, {stream: one.reference.schema.classes for stream, one in watched.items()})
         self._last_read: dict[str, float] = {}
         self._assessing = assessing or Here(watched, clock.elapsed)
         self._outbox = Outbox()

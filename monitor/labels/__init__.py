@@ -2,6 +2,7 @@
 
 store      what waits, in SQLite: windows and labels, keyed by where they came from
 rows       a window's columns as bytes
+numbering  class numbers of one reference in those of another
 joining    which label holds for which row
 outcomes   the message about a window whose labels have come
 trust      whether the last outcomes bear the estimates out

@@ -40,6 +40,8 @@ class _Stream:
 
     awaited: Awaited
     plan: Plan
+    classes: tuple[str, ...]
+    """What class numbers stand for."""
     store: LabelStore
     labels: int
     """In the store."""
@@ -85,12 +87,18 @@ class _Step:
 class Ledger:
     """Everything about late labels that outlives a turn of the loop. Streams without labels cost nothing."""
 
-    def __init__(self, awaited: Mapping[str, Awaited], plans: Mapping[str, Plan]) -> None:
+    def __init__(
+        self, awaited: Mapping[str, Awaited], plans: Mapping[str, Plan], classes: Mapping[str, tuple[str, ...]]
+    ) -> None:
         self._stores = {path: LabelStore(path) for path in sorted({one.store for one in awaited.values()})}
         self._streams = {
-            name: _Stream(one, plans[name], self._stores[one.store], self._stores[one.store].labels(name))
+            name: _Stream(
+                one, plans[name], classes[name], self._stores[one.store], self._stores[one.store].labels(name)
+            )
             for name, one in sorted(awaited.items())
         }
+        for name, stream in self._streams.items():
+            stream.store.number_by(name, stream.classes)
         self._steps: deque[_Step] = deque()
         """Windows that are being assessed, and settlements that wait for them."""
         self._written: dict[bytes, tuple[str, int, str]] = {}
@@ -214,9 +222,10 @@ class Ledger:
         return found
 
     def _outcome(self, one: Waiting) -> OutcomeResult:
-        store = self._streams[one.stream].store
+        stream = self._streams[one.stream]
+        store = stream.store
         found = store.labels_of(one, outcomes.ids(one.rows))
-        found_out = outcomes.outcome(one, found, store.copies_in(one), store.unknown(one))
+        found_out = outcomes.outcome(one, found, store.copies_in(one), store.unknown(one), stream.classes)
         store.remember(one, shown(found_out))
         state = trust(store.remembered(one.stream, one.deadline, TRUST_OUTCOMES))
         return outcomes.trusted(found_out, state.trusted, state.doubt)

@@ -18,6 +18,7 @@ from monitor import quality, result
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.assessment import Assessment
 from monitor.labels.joining import Joined, joined, strangers
+from monitor.labels.numbering import found_in, stateless_in
 from monitor.labels.rows import Columns, packed, unpacked
 from monitor.labels.store import Found, Stateless, Waiting
 from monitor.priors import bayes
@@ -146,16 +147,23 @@ def kept(window: Window) -> bytes:
     return packed(columns, None if window.ids is None else window.ids.tolist())
 
 
-def outcome(one: Waiting, found: Found, copies: Stateless, unknown: int) -> OutcomeResult:
-    """What the labels show. `trusted` is left to whoever remembers earlier outcomes."""
+def outcome(
+    one: Waiting, found: Found, copies: Stateless, unknown: int, classes: Sequence[str] | None = None
+) -> OutcomeResult:
+    """What the labels show. `trusted` is left to whoever remembers earlier outcomes.
+
+    `classes` are those that the labels' numbers stand for, where they are not the window's own.
+    """
     said = msgspec.json.decode(one.told, type=Told)
+    if classes is not None and tuple(classes) != said.classes:
+        found, copies = found_in(found, classes, said.classes), stateless_in(copies, classes, said.classes)
     columns, ids = ({}, None) if one.rows is None else unpacked(one.rows)
     own = _own(columns, len(said.classes), found)
     fresh = strangers(copies.ids, ids)
     posteriors, labels = _together(columns, own, copies, fresh, len(said.classes))
     scores = _scores(posteriors, labels, said)
     selective = _selective(columns, own)
-    classes = _classes(labels, max(one.events, labels.size), said)
+    realised = _classes(labels, max(one.events, labels.size), said)
     return OutcomeResult(
         schema=SCHEMA_ID,
         stream=one.stream,
@@ -176,8 +184,8 @@ def outcome(one: Waiting, found: Found, copies: Stateless, unknown: int) -> Outc
             unknown=unknown,
         ),
         selective=selective,
-        classes=classes,
-        coverage=float(np.mean([each.covered for each in classes.values()])) if classes else None,
+        classes=realised,
+        coverage=float(np.mean([each.covered for each in realised.values()])) if realised else None,
         applied=said.applied,
         brier=scores[0],
         log_loss=scores[1],

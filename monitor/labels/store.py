@@ -8,6 +8,7 @@ SQLite in WAL mode, one transaction from one commit of the service to the next. 
 commits: the store may be ahead of the sink, never behind.
 """
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ import numpy as np
 from connectors.protocols import NEVER
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import ConnectorError
+from monitor.labels.numbering import numbers_in, order_in
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS windows (
@@ -42,6 +44,7 @@ CREATE TABLE IF NOT EXISTS outcomes (
 CREATE TABLE IF NOT EXISTS noted (
     token TEXT NOT NULL, stream TEXT NOT NULL, deadline INTEGER NOT NULL, window TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS numbering (stream TEXT PRIMARY KEY, classes TEXT NOT NULL) WITHOUT ROWID;
 CREATE TEMP TABLE wanted (row INTEGER PRIMARY KEY, id TEXT NOT NULL);
 """
 
@@ -178,6 +181,31 @@ class LabelStore:
             self._db.executescript(_SCHEMA)
             self._check_format()
             self._db.execute("BEGIN IMMEDIATE")
+
+    def number_by(self, stream: str, classes: Sequence[str]) -> None:
+        """From now on class numbers stand for these: labels that came under another reference are brought in line."""
+        with self._trouble():
+            row = self._db.execute("SELECT classes FROM numbering WHERE stream = ?", (stream,)).fetchone()
+            self._db.execute("INSERT OR REPLACE INTO numbering VALUES (?, ?)", (stream, json.dumps(classes)))
+            before = classes if row is None else json.loads(row[0])
+            if list(before) == list(classes):
+                return
+            numbers, known = numbers_in(np.arange(float(len(before))), before, classes)
+            number = dict(zip(np.flatnonzero(known).tolist(), numbers.tolist(), strict=True))
+            order = order_in(before, classes)
+            self._db.create_function("number_now", 1, number.get)
+            self._db.create_function(
+                "answers_now",
+                1,
+                lambda data: None if data is None or order is None else np.frombuffer(data)[order].tobytes(),
+            )
+            self._db.execute("DELETE FROM labels WHERE stream = ? AND number_now(value) IS NULL", (stream,))
+            # What the model says over other classes is no answer of the one whose windows wait: the label stays.
+            self._db.execute(
+                "UPDATE labels SET value = number_now(value), answers = answers_now(answers), "
+                "at = CASE WHEN answers_now(answers) IS NULL THEN NULL ELSE at END WHERE stream = ?",
+                (stream,),
+            )
 
     def arrived(self, stream: str, source: str, labels: Arrived) -> int:
         """Keep labels; says how many were not known before."""

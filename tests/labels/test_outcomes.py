@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -19,11 +20,12 @@ from monitor.errors import CommitRefusedError
 from monitor.events import Decoder
 from monitor.labels.store import Awaited
 from monitor.publishing import Watched
+from monitor.reference import Reference
 from monitor.service import Pace, Service
 from monitor.timewindows import TimePlan
 from monitor.windowing import Plan
 from tests.labels.streams import Feedback, told
-from tests.service.streams import SECOND_MS, START_MS, reference
+from tests.service.streams import SECOND_MS, START_MS, reference, scores
 from tests.service.test_service import after
 
 SECOND = 1_000_000
@@ -63,9 +65,11 @@ def service(
     most: int = 1_000_000,
     pace: Pace = Pace(poll=0.0, commit=0.01),
     source: MemorySource | None = None,
+    compared: Reference | None = None,
 ) -> Service:
-    watched = {"s": Watched(reference(), plan, awaited=Awaited(wait=wait, most=most, store=store))}
-    decoder = Decoder([reference().schema], identified=["s"])
+    compared = compared or reference()
+    watched = {"s": Watched(compared, plan, awaited=Awaited(wait=wait, most=most, store=store))}
+    decoder = Decoder([compared.schema], identified=["s"])
     return Service(watched, decoder, source or MemorySource(partitions, batch=batch), sink, pace=pace)
 
 
@@ -105,6 +109,48 @@ def test_crashes_anywhere_change_no_byte(batch: int, crashes: list[tuple[int, bo
     once = uninterrupted(plan)
     assert log.values("results") == once
     assert len(outcomes_in(once)) >= 6
+
+
+def retrained(classes: list[str]) -> Reference:
+    """A reference of the same stream with its classes in another order, or with one more."""
+    posteriors, labels = scores(2_000, 0.3, 9)
+    names = np.array(reference().classes)[labels]
+    wide = np.zeros((len(names), len(classes)))
+    wide[:, [classes.index(name) for name in reference().classes]] = posteriors
+    if len(classes) > 2:
+        new = np.arange(len(names)) % 10 == 0
+        names = np.where(new, classes[-1], names)
+        wide[new] = np.eye(len(classes))[-1]
+    return Reference.fit(wide, names, classes=classes, stream="s")
+
+
+@pytest.mark.parametrize("classes", [["yes", "no"], ["yes", "no", "maybe"]])
+def test_labels_and_windows_that_wait_outlive_the_reference(classes: list[str], tmp_path: Path) -> None:
+    named = {"p": [_by_name(record, classes) for record in FEEDBACK.together["p"]]}
+    half = {"p": named["p"][: len(named["p"]) // 2]}
+    if len(classes) > 2:  # the old model's windows cannot know this class
+        when = START_MS + 200 * SECOND_MS
+        named["p"].insert(len(half["p"]), told("e150", classes[-1], when))
+    log, store = MemoryLog(), tmp_path / "labels.sqlite"
+    before = {"p": [_by_name(record, ["no", "yes"]) for record in FEEDBACK.together["p"]][: len(half["p"])]}
+    with suppress(Crash):
+        service(before, Crashing(log, 6, True), store, batch=20, pace=Pace(poll=0.0, commit=0.0)).run()
+    service(named, MemorySink(log), store, batch=20, compared=retrained(classes)).run()
+    usual = {one["window"]: one for one in outcomes_in(uninterrupted(MINUTES))}
+    found = outcomes_in(log.values("results"))
+    assert len({one["versions"]["reference"] for one in found}) == 2
+    for one in found:
+        assert abs(one["labels"]["joined"] - usual[one["window"]]["labels"]["joined"]) <= (len(classes) > 2)
+        for name, share in usual[one["window"]]["classes"].items():
+            assert one["classes"][name]["realised"] == pytest.approx(share["realised"], abs=0.03)
+
+
+def _by_name(record: bytes | None, classes: list[str]) -> bytes | None:
+    """Posteriors under their names, so that a model with more classes may say them."""
+    event = json.loads(record or b"{}")
+    if "posteriors" in event:
+        event["posteriors"] = dict.fromkeys(classes, 0.0) | dict(zip(("no", "yes"), event["posteriors"], strict=True))
+    return json.dumps(event).encode()
 
 
 @settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
