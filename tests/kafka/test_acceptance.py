@@ -104,16 +104,19 @@ def test_brokers_that_stop_and_die_cost_nothing(tmp_path: Path) -> None:
         world.save_references(tmp_path)
         broker.create("events", partitions=4, replicas=2)
         setup = Setup(broker, world, tmp_path, "events", "g", replicas=2).create()
-        feed, member = Feed(broker, setup.topic, world, 24.0), setup.member()
+        feed, members = Feed(broker, setup.topic, world, 24.0), [setup.member()]
         for each, how in ((cluster.brokers[1], signal.SIGTERM), (cluster.brokers[0], signal.SIGKILL)):
             time.sleep(4.0)
+            members.append(setup.member(f"joins-as-{each.node}-goes"))
+            time.sleep(1.0)  # it looks for its coordinator about now
             each.stop(how)
             time.sleep(3.0)
             each.start()
         feed.finish()
         compare(setup)
-        member.check_alive()
-        member.stop()
+        for member in members:
+            member.check_alive()
+            member.stop()
     finally:
         cluster.close()
 
