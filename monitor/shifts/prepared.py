@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.arrays import Labels, Matrix, Vector
+from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.priors.estimate import HoldOut
 from monitor.profile import FeatureProfile
 from monitor.shifts import ks, novelty
@@ -34,6 +34,7 @@ from monitor.tolerances import (
     LINEAR_UP_TO,
     NARROWEST,
     PROJECTIONS,
+    RARE_SHARE,
     ROWS_PER_COORDINATE,
     SKEWED,
 )
@@ -194,8 +195,11 @@ def prepared(reference: ShiftReference) -> Prepared:
     counts = np.bincount(sample.labels, minlength=classes).astype(np.float64)
     features = tuple(column_of(profile) for profile in reference.features)
     posteriors = tuple(_posterior(sample, y, counts) for y in range(classes))
-    projections = None if sample.features is None else _projections(sample.features, reference.features)
-    chosen = _in_map(features, sample, classes)
+    chosen, projections = np.zeros(0, dtype=np.int64), None
+    if sample.features is not None:
+        frequent = np.array([not _rare(column, sample.labels, classes) for column in sample.features.T], dtype=np.bool_)
+        chosen = _in_map(features, sample, classes, frequent)
+        projections = _projections(sample.features, reference.features, frequent)
     parts, blocks = [], []
     start = 0
     for name, kind, index, part in _coordinates(sample, features, posteriors, projections, chosen):
@@ -341,11 +345,23 @@ def _posterior(sample: HoldOut, y: int, counts: Vector) -> Column:
     return Column.of(f"posterior {y}", values, sample.labels[order], counts, np.zeros(counts.size))
 
 
-def _in_map(features: tuple[Column | FeatureProfile, ...], sample: HoldOut, classes: int) -> Labels:
+def _rare(values: Vector, labels: Labels, classes: int) -> bool:
+    """Whether a column is one and the same value (or missing) within each class but for a few events.
+
+    How many such events a window holds follows Poisson's law, and no normal one as the fit test has it: three flags
+    where 0.3 were expected would be five standard deviations. The column is still tested by itself.
+    """
+    others = 0
+    for y in range(classes):
+        _, counts = np.unique(values[labels == y], return_counts=True)
+        others += int(counts.sum() - counts.max(initial=0))
+    return 0 < others < RARE_SHARE * values.size
+
+
+def _in_map(features: tuple[Column | FeatureProfile, ...], sample: HoldOut, classes: int, frequent: Flags) -> Labels:
     """The features that get coordinates of their own: all, or those that tell the classes apart best."""
-    if sample.features is None:
-        return np.zeros(0, dtype=np.int64)
-    usable = [j for j, f in enumerate(features) if not isinstance(f, Column) or f.values.size]
+    assert sample.features is not None  # noqa: S101 - the caller has looked
+    usable = [j for j, f in enumerate(features) if frequent[j] and (not isinstance(f, Column) or f.values.size)]
     if len(usable) <= COLUMNS_IN_MAP:
         return np.array(usable, dtype=np.int64)
     separation = [_separation(features[j], sample.features[:, j], sample.labels, classes) for j in usable]
@@ -367,9 +383,10 @@ def unskewed(values: Matrix, origin: Vector, tail: Vector) -> Matrix:
     return np.asarray(tail * np.log(np.maximum(tail * (values - origin), BEHIND_ORIGIN)))
 
 
-def _projections(features: Matrix, profiles: tuple[FeatureProfile, ...]) -> Projections | None:
+def _projections(features: Matrix, profiles: tuple[FeatureProfile, ...], frequent: Flags) -> Projections | None:
     """Half of the frequencies at the scale of the whole cloud, half at half of it; fixed seed: part of the map."""
-    scaled = [(j, s) for j, p in enumerate(profiles) if p.feature.kind != "category" and (s := _scale(features[:, j]))]
+    numbers = [j for j, profile in enumerate(profiles) if profile.feature.kind != "category" and frequent[j]]
+    scaled = [(j, s) for j in numbers if (s := _scale(features[:, j]))]
     if not scaled:
         return None
     columns = [j for j, _ in scaled]

@@ -208,3 +208,19 @@ def test_a_model_that_cannot_tell_the_mix_does_not_say_that_it_agrees():
     assert found.verdict is Verdict.STABLE
     assert not found.prevalence.unique
     assert found.reasons[-1] == "the posteriors cannot tell what the class mix is"
+
+
+def test_a_flag_in_one_event_in_five_hundred_is_no_alarm():
+    """Two events with the flag where 0.6 were expected are one window in eight; taken for normal, an alarm."""
+
+    def scored(rows, seed):
+        x, labels = worlds.draw(rows, seed)
+        rare = np.random.default_rng(seed + 7).random(rows) < 0.002
+        return worlds.posteriors(x), labels, np.column_stack([x[:, :2] > 0.5, rare]).astype(float)
+
+    g, labels, flags = scored(5000, 1000)
+    schema = StreamSchema("flags", ("a", "b", "c"), tuple(Feature(f"x{j}") for j in range(3)))
+    reference = worlds.cheaply(schema, g, labels, flags)
+    windows = [scored(300, seed) for seed in range(1001, 1041)]
+    found = [assess(Window.of(g, flags), reference).verdict for g, _, flags in windows]
+    assert found.count(Verdict.STABLE) >= 38
