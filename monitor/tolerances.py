@@ -131,6 +131,10 @@ SPOKEN_FOR = 1.0
 # the reference's (a change of units by 1e4 still passes), and a fit that ends there is called collapsed.
 SIGMA_FLOOR = 1e-6
 
+# Where BIC chooses the number of components, each has to hold this many events for each of its p + 2 numbers: among
+# 3,000 events of one line in 30 inputs BIC preferred five, four of them of 1 to 3 %, that ran through their events.
+ROWS_PER_NUMBER = 5
+
 # EM stops when the log-likelihood still to come (Aitken's extrapolation) is below this: far below what separates two
 # models in any test or criterion, and the parameters of 200 labels are then within 1e-4 standard errors.
 LIKELIHOOD_LEFT = 1e-8

@@ -216,9 +216,12 @@ def collapsed_starts(state: State, reference_sigmas: Vector) -> Flags:
     return np.asarray(np.any(state.sigmas <= COLLAPSE * SIGMA_FLOOR * reference_sigmas, axis=1))
 
 
-def best_start(ended: Climb, reference_sigmas: Vector) -> tuple[int, bool]:
-    """The most likely start among those that did not collapse, and whether all of them did."""
-    collapsed = collapsed_starts(ended.state, reference_sigmas)
+def best_start(ended: Climb, reference_sigmas: Vector, *, fewest: float = 0.0) -> tuple[int, bool]:
+    """The most likely start among those that did not collapse, and whether all of them did.
+
+    So does, for some purposes, a start with a component of less than `fewest`, a share of the events.
+    """
+    collapsed = collapsed_starts(ended.state, reference_sigmas) | (ended.state.weights < fewest).any(axis=1)
     everywhere = bool(np.all(collapsed))
     ranking = ended.log_likelihood if everywhere else np.where(collapsed, -np.inf, ended.log_likelihood)
     return int(np.argmax(ranking)), everywhere

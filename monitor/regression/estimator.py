@@ -16,7 +16,7 @@ from monitor.regression.links import MODELS
 from monitor.regression.maximise import State, pose
 from monitor.regression.mixture import Mixture
 from monitor.regression.starts import random_lines
-from monitor.tolerances import SINGULAR
+from monitor.tolerances import ROWS_PER_NUMBER, SINGULAR
 
 _FREE = MODELS["pM5"]
 
@@ -88,7 +88,9 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         starts = base if components == 1 else random_lines(base, design, target, self.n_starts, self.random_state)
         ended = climb_from_many(pose(design, target, base), _FREE, starts, None)
-        start, collapsed = best_start(ended, base.sigmas[0])
+        # Where BIC chooses K, a component has to be more than a few events that many coefficients can fit.
+        fewest = ROWS_PER_NUMBER * (design.shape[1] + 1) / len(targets) if self.n_components is None else 0.0
+        start, collapsed = best_start(ended, base.sigmas[0], fewest=fewest if components > 1 else 0.0)
         betas = ended.state.coefficients[start] * unit / np.concatenate([[1.0], scale])
         betas[:, 0] += middle - betas[:, 1:] @ centre
         order = np.lexsort(np.column_stack([betas[:, 0], betas[:, :0:-1]]).T)

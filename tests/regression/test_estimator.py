@@ -85,6 +85,14 @@ def test_collinear_and_constant_inputs_and_a_constant_target_have_an_answer():
     np.testing.assert_allclose(flat.predict(x), 5.0)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_few_events_that_many_inputs_can_fit_are_no_component(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(400, 12))
+    y = x @ np.resize([6.0, -2.0, 3.0], 12) + rng.normal(size=400)
+    assert MixtureOfRegressions(max_components=2, n_starts=6).fit(x, y).n_components_ == 1
+
+
 def test_zero_components_are_refused():
     with pytest.raises(InputError, match="n_components"):
         MixtureOfRegressions(0).fit([[1.0], [2.0]], [1.0, 2.0])
