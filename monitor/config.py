@@ -24,6 +24,7 @@ from monitor.errors import ConfigurationError
 from monitor.labels.store import Awaited
 from monitor.tables import Duration, read, substituted
 from monitor.timewindows import TimePlan
+from monitor.tolerances import MOST_WAITING
 from monitor.windowing import Plan
 
 FIVE_SECONDS = Duration(5_000_000)
@@ -151,8 +152,9 @@ class PaceSettings:
     """Progress is committed at least this often while records arrive, even when no window closes."""
     idle: Duration = MINUTE
     """A partition with nothing to read for this long no longer holds windows open; "0s": it always does."""
-    max_waiting_events: int = 10_000_000
-    """Events in open windows; beyond it only the partitions that windows wait for are read."""
+    max_waiting_events: int = MOST_WAITING
+    """Events in open windows; beyond it only the partitions that windows wait for are read. It is what a reader that
+    catches up comes to use: clients read some partitions faster than others, and what is ahead waits in memory."""
     workers: int = 1
     """Processes that assess windows beside the loop, which meanwhile goes on reading. 0: the loop assesses them, which
     is as fast with one core, and faster for a replay of a few dozen windows; results are the same bytes."""

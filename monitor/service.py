@@ -37,6 +37,7 @@ from monitor.labels.ledger import message as outcome_message
 from monitor.labels.outcomes import OutcomeResult
 from monitor.outbox import Outbox
 from monitor.publishing import Watched, parts
+from monitor.tolerances import MOST_WAITING
 from monitor.windowing import LabelTimes, LeftOut, RejectedAt, StreamRows, Windowing
 from monitor.windows import Window
 from monitor.wire import Reason
@@ -59,7 +60,7 @@ class Pace:
     """Progress is committed at least this often while records arrive, even when no window closes."""
     idle: float = 60.0
     """A partition that has nothing to read for this long no longer holds windows open. Zero: it always does."""
-    most_waiting: int = 10_000_000
+    most_waiting: int = MOST_WAITING
     """Events in open windows; beyond it only the partitions that windows wait for are read."""
     answers: float = 0.02
     """The longest poll while windows are being assessed: their results should not wait for the next record."""

@@ -295,12 +295,15 @@ def megabytes(pid: str) -> float:
 
 
 def said_of(seen: Seen, count: int) -> str:
-    """How level it is, in words."""
+    """How level it is, in words: a line through the second half."""
     lines = [f"{count:,} events in {seen[-1][0]:.0f} s."]
-    for name, values in (("reader", [each[1] for each in seen]), ("worker", [each[2] for each in seen])):
-        quarters = [values[len(values) * k // 8 : len(values) * (k + 1) // 8] for k in (2, 7)]
-        first, last = (sum(part) / len(part) for part in quarters)
-        lines.append(f"Resident, {name}: {first:.0f} MB in the third eighth of the time, {last:.0f} MB in the last.")
+    half = np.array(seen[len(seen) // 2 : -1])
+    for name, values in (("reader", half[:, 1]), ("worker", half[:, 2])):
+        slope = float(np.polyfit(half[:, 0], values, 1)[0]) * seen[-1][0] / count * 1e6
+        lines.append(
+            f"Resident, {name}, in the second half: {values.min():.1f} to {values.max():.1f} MB,"
+            f" {slope:+.2f} MB per million events."
+        )
     return " ".join(lines)
 
 
