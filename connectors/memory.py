@@ -12,6 +12,8 @@ import numpy as np
 
 from connectors.protocols import Checkpoint, Message, RawBatch, Reassignment
 from monitor.errors import ConnectorError
+from monitor.recalibration import Recalibration
+from monitor.recalibration.feeds import decoded, parsed
 
 Records = Sequence[bytes | None]
 
@@ -125,6 +127,15 @@ class MemorySink:
         self.log.messages.extend(self._pending)
         self.log.checkpoint = checkpoint
         self._pending = []
+
+    def feed(self, stream: str) -> Callable[[], Recalibration | None]:
+        """The last recalibration in the log."""
+
+        def latest() -> Recalibration | None:
+            found = (decoded(parsed(value)) for value in reversed(self.log.values("recalibrations")))
+            return next((one for one in found if (one.validity.stream, one.validity.segment) == (stream, "")), None)
+
+        return latest
 
     def close(self) -> None:
         """Nothing to close."""

@@ -6,10 +6,13 @@ publishes all that it was given together with a checkpoint, or nothing: that is 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from monitor.recalibration import Recalibration
 
 Channel = Literal["results", "recalibrations", "events", "dead-letters"]
 
@@ -226,6 +229,18 @@ class ReportingSink(Protocol):
     """A sink that works in transactions. Optional; asked on the loop, about once a second."""
 
     def report(self) -> SinkReport: ...
+
+
+@runtime_checkable
+class ReadBack(Protocol):
+    """A sink whose recalibrations can be read back. Optional."""
+
+    def feed(self, stream: str) -> "Callable[[], Recalibration | None] | None":
+        """What says the latest committed one of a stream, to be asked after `recover`; None if they go nowhere.
+
+        Raises OSError or ValueError when it cannot be read.
+        """
+        ...
 
 
 @runtime_checkable

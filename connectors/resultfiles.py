@@ -20,6 +20,7 @@ import msgspec
 
 from connectors.protocols import Channel, Checkpoint, Message
 from monitor.errors import ConfigurationError, ConnectorError
+from monitor.recalibration.feeds import FileFeed
 
 FORMAT = 1
 
@@ -102,6 +103,11 @@ class ResultFiles:
             self._replace(Committed(FORMAT, self._lengths(), checkpoint))
         except OSError as error:
             raise ConnectorError(f"{at}: cannot be written: {error.strerror}") from error
+
+    def feed(self, stream: str) -> FileFeed | None:
+        """The last recalibration in the file."""
+        path = self._paths.get("recalibrations")
+        return None if path is None else FileFeed(path, stream, "")
 
     def close(self) -> None:
         """Close the files. What was written and not committed is cut off by the next `recover`."""

@@ -54,7 +54,7 @@ def _windows(stream: StreamSettings) -> str:
     segments = f"\nalso by {', '.join(stream.segments)}" if stream.segments else ""
     labels = f"\nlabels of the last {duration_text(stream.evidence)}" if stream.evidence else ""
     awaited = f"\nlabels awaited for {duration_text(stream.labels.wait)}" if stream.labels else ""
-    corrected = "\nevents corrected" if stream.corrected == "window" else ""
+    corrected = {"no": "", "window": "\nevents corrected", "live": "\nevents corrected live"}[stream.corrected]
     return size + slide + lateness + segments + labels + awaited + corrected
 
 

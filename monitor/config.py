@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from monitor.corrected import Corrected
 from monitor.countwindows import CountPlan
 from monitor.deadletters import DeadLetterLimits
 from monitor.errors import ConfigurationError
@@ -126,8 +127,9 @@ class StreamSettings:
     value a window; `prior-shift` tests the class mix of the last 1,000 events, at most 250 of each window."""
     labels: LabelSettings | None = None
     """Whether, and for how long, windows wait for labels to compare their estimates with."""
-    corrected: Literal["no", "window"] = "no"
-    """window: when a window closes its events are published once more, corrected by its own estimate."""
+    corrected: Corrected = "no"
+    """window: when a window closes its events are published once more, corrected by its own estimate. live: each event
+    is as it comes, corrected by the latest recalibration; wants `events` and `recalibrations` in [sink]."""
     outline: Path | None = None
     """Of a model that is a versatile tree or forest: the JSON of its `outline()`. The feed then carries the thresholds
     that follow from each window's input corrections."""
@@ -226,6 +228,10 @@ class Config:
                 yield f'[{name}] needs a `url`, such as "jsonl:events.jsonl"'
         if not self.streams:
             yield "there is no stream: want at least one table [streams.NAME]"
+        missing = [f"`{option}`" for option in ("events", "recalibrations") if option not in self.sink]
+        for name, stream in self.streams.items():
+            if stream.corrected == "live" and missing:
+                yield f'streams.{name}: `corrected = "live"` wants {" and ".join(missing)} in [sink]'
 
 
 def load(path: Path, environment: Mapping[str, str] = os.environ) -> Config:

@@ -44,9 +44,9 @@ class Outbox:
         """Whether nothing waits at all."""
         return len(self._turns) == 1 and not self.begun
 
-    def put(self, message: Message) -> None:
-        """Add a message to the open turn, ahead of the results of its windows."""
-        self._turns[-1].messages.append(message)
+    def put(self, messages: Iterable[Message]) -> None:
+        """Add messages to the open turn, ahead of the results of its windows."""
+        self._turns[-1].messages.extend(messages)
 
     def expect(self) -> None:
         """A window of the open turn is being assessed."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from connectors.protocols import Message
 from monitor.assessment import Assessment, assess
-from monitor.corrected import corrected_events
+from monitor.corrected import Corrected, corrected_events
 from monitor.labels.store import Awaited
 from monitor.references import AnyReference
 from monitor.regression.stream import RegressionAssessment, RegressionReference, assess_regression
@@ -30,15 +30,15 @@ class Watched:
     dead_letter_late: bool = False
     awaited: Awaited | None = None
     """Whether, and how long, windows wait for labels."""
-    corrected: bool = False
-    """Whether a window's events are published once more, with corrected posteriors."""
+    corrected: Corrected = "no"
+    """Whether events are published once more with corrected posteriors: when their window closes, or as they come."""
     outline: Outline | None = None
     """Of the stream's model, where that is a versatile tree or forest: the feed carries its adapted thresholds."""
 
     @property
     def identified(self) -> bool:
         """Whether the ids of events are needed."""
-        return self.awaited is not None or self.corrected
+        return self.awaited is not None or self.corrected != "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def published(window: Window, watched: Watched) -> Iterator[Published]:
     """One for each of its `parts`."""
     for part in parts(window, watched):
         assessment = assessed(part, watched)
-        again = watched.corrected and not part.key.segment
+        again = watched.corrected == "window" and not part.key.segment
         yield Published(
             assessment=assessment,
             messages=(

@@ -53,7 +53,7 @@ def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
         results = Path(folder).resolve() / out.name
         anew = replace(
-            config, sink={"url": f"jsonl:{results}"}, server=None, streams=_labels_in(config.streams, Path(folder))
+            config, sink={"url": f"jsonl:{results}"}, server=None, streams=_replayed(config.streams, Path(folder))
         )
         finished = watch(anew, path.parent)
         if not finished:
@@ -83,10 +83,18 @@ def _inputs(config: Config, base: Path) -> Iterator[Path]:
             yield stream.outline
 
 
-def _labels_in(streams: Mapping[str, StreamSettings], folder: Path) -> dict[str, StreamSettings]:
-    """A replay must not touch what a running service has on disk."""
+def _replayed(streams: Mapping[str, StreamSettings], folder: Path) -> dict[str, StreamSettings]:
+    """A replay writes results only, and must not touch what a running service has on disk.
+
+    Corrected events go nowhere, but their ids have to be kept: they are part of the order in which sums are taken.
+    """
+    store = folder / "labels.sqlite"
     return {
-        name: replace(one, labels=None if one.labels is None else replace(one.labels, store=folder / "labels.sqlite"))
+        name: replace(
+            one,
+            labels=None if one.labels is None else replace(one.labels, store=store),
+            corrected="no" if one.corrected == "no" else "window",
+        )
         for name, one in streams.items()
     }
 
@@ -119,7 +127,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 most_segments=stream.max_segments,
                 dead_letter_late=stream.dead_letter_late,
                 awaited=None if stream.labels is None else stream.labels.awaited,
-                corrected=stream.corrected == "window",
+                corrected=stream.corrected,
                 outline=None if stream.outline is None else _attempt(problems, partial(_outline, stream, schema)),
             )
     if ends is None or problems:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from connectors.protocols import Checkpoint, Progress, RawBatch, Sink, Source
+from connectors.protocols import Checkpoint, Message, Progress, RawBatch, Sink, Source
 from monitor.arrays import Flags, Labels
 from monitor.assessing import Assessing, Here
+from monitor.correcting import Correcting
 from monitor.deadletters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.errors import CommitRefusedError
 from monitor.events import DecodedBatch, Decoder, Rejected
@@ -106,6 +107,7 @@ class Service:
         self._last_read: dict[str, float] = {}
         self._assessing = assessing or Here(watched, clock.elapsed)
         self._outbox = Outbox()
+        self._correcting = Correcting(watched, sink)
         self._refused = False
         self._stop: Callable[[], bool] = lambda: False
         self._last_commit = clock.elapsed()
@@ -137,6 +139,7 @@ class Service:
 
     def _start(self) -> None:
         checkpoint = self._sink.recover()
+        self._correcting.begin()
         self._source.start(checkpoint)
         progress = dict(checkpoint.progress) if checkpoint else {}
         # Also what the source has no more of: its positions must outlive the next commit.
@@ -181,8 +184,9 @@ class Service:
         # Records that were judged before a restart are read again only to rebuild windows.
         fresh = batch.offsets >= self._windowing.judged(batch.partition)
         rejected = [one for one in decoded.rejected if fresh[one.index]]
-        for one in rejected:
-            self._outbox.put(dead_letter(batch, one))
+        self._outbox.put(dead_letter(batch, one) for one in rejected)
+        events = _fresh_events(decoded, left_out, fresh)
+        self._outbox.put(self._correcting.corrected(decoded.scored, events))
         for stream, watched in self._watched.items():
             if watched.dead_letter_late:
                 self._dead_letter_late(batch, stream, Reason.LATE, left_out.late.get(stream))
@@ -191,7 +195,7 @@ class Service:
             BatchTaken(
                 partition=batch.partition,
                 records=int(np.count_nonzero(fresh)),
-                events=_fresh_events(batch, decoded, left_out, fresh),
+                events={stream: int(np.count_nonzero(news)) for stream, news in events.items()},
                 labels=labels_taken(batch, decoded, left_out, fresh),
                 rejected=Counter((one.stream, str(one.reason)) for one in rejected),
                 late={stream: len(offsets) for stream, offsets in left_out.late.items()},
@@ -203,7 +207,7 @@ class Service:
     def _dead_letter_late(self, batch: RawBatch, stream: str, reason: Reason, offsets: Labels | None) -> None:
         for index in [] if offsets is None else np.unique(np.searchsorted(batch.offsets, offsets)).tolist():
             late = Rejected(index, reason, "its window had been closed", batch.records[index], stream)
-            self._outbox.put(dead_letter(batch, late))
+            self._outbox.put([dead_letter(batch, late)])
 
     def _assess(self, windows: Iterable[Window]) -> None:
         for window in windows:
@@ -253,7 +257,7 @@ class Service:
         if ready is not None and not self._refused:
             for message in ready.messages:
                 self._sink.write(message)
-            self._commit(self._ledger.flushed(ready))
+            self._commit(self._ledger.flushed(ready), ready.messages)
 
     def _settle(self) -> None:
         """The outcomes that a turn waits for, where nothing that comes before them is missing."""
@@ -265,7 +269,7 @@ class Service:
         for outcome in outcomes:
             self._tell(OutcomeKnown(outcome))
 
-    def _commit(self, checkpoint: Checkpoint) -> None:
+    def _commit(self, checkpoint: Checkpoint, messages: Iterable[Message]) -> None:
         started = self._clock.elapsed()
         try:
             self._sink.commit(checkpoint)
@@ -274,6 +278,7 @@ class Service:
             self._tell(Reassigned(refused=True))
         else:
             self._ledger.committed(checkpoint)
+            self._correcting.published(messages)
             self._tell(LabelsWaiting(self._ledger.flow()))
             self._tell(Committed(checkpoint, self._clock.elapsed() - started))
         self._last_commit = self._clock.elapsed()
@@ -294,6 +299,8 @@ class Service:
         for partition, progress in change.came.items():
             self._begin(partition, progress)
         self._ledger.begin(change.came.values())
+        if change.came:
+            self._correcting.begin()
         self._tell(Reassigned(came=frozenset(change.came), gone=change.gone))
 
     def _begin(self, partition: str, progress: Progress | None) -> None:
@@ -325,9 +332,7 @@ class Service:
             observer(happening)
 
 
-def _fresh_events(batch: RawBatch, decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dict[str, int]:
-    """Scored events by stream, without labelled copies of earlier ones."""
-    counts = {stream: int(np.count_nonzero(fresh[scored.index])) for stream, scored in decoded.scored.items()}
-    for stream, copies in left_out.copies.items():
-        counts[stream] -= int(np.count_nonzero(fresh[np.searchsorted(batch.offsets, copies.offsets)]))
-    return counts
+def _fresh_events(decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dict[str, Flags]:
+    """Which scored events are new, by stream: not read before a restart, and no labelled copies of earlier ones."""
+    news = {stream: fresh[scored.index] for stream, scored in decoded.scored.items()}
+    return news | {stream: news[stream] & ~copied for stream, copied in left_out.copied.items()}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from connectors.protocols import NEVER, Checkpoint, Progress
-from monitor.arrays import Labels, Vector
+from monitor.arrays import Flags, Labels, Vector
 from monitor.countwindows import CountPlan, CountWindows
 from monitor.evidence import Told
 from monitor.panes import Arrivals, Mark
@@ -72,6 +72,8 @@ class LeftOut:
     """In time by their own partition, but their window was closed while that partition was set aside as idle."""
     copies: Mapping[str, Arrivals] = field(default_factory=dict)
     """Late events with a label, of streams that await labels: they say what an earlier event really was."""
+    copied: Mapping[str, Flags] = field(default_factory=dict)
+    """Which of the stream's events they are."""
     label_marks: Mapping[str, Labels] = field(default_factory=dict)
     """The partition's running maximum with each label event included."""
 
@@ -137,7 +139,7 @@ class Windowing:
         for record in rejected:
             running_max = running[np.searchsorted(offsets, record.offset, side="left")]
             self._reject(partition, clock, record, int(running_max))
-        late, late_after_idle, copies = {}, {}, {}
+        late, late_after_idle, copies, copied = {}, {}, {}, {}
         parts = np.split(place, np.cumsum([*(part.size for part, _ in scored), *(labels[n].times.size for n in told)]))
         for name, here in zip(names, parts, strict=False):
             arrivals = Arrivals(partition, streams[name].rows, streams[name].offsets, before[here], running[1:][here])
@@ -145,8 +147,8 @@ class Windowing:
                 self._counting[name].add(arrivals)
                 continue
             if name in self._awaiting_labels:
-                copied = arrivals.rows.labelled & self._timed[name].late(arrivals)
-                copies[name], arrivals = arrivals.take(copied), arrivals.take(~copied)
+                copied[name] = arrivals.rows.labelled & self._timed[name].late(arrivals)
+                copies[name], arrivals = arrivals.take(copied[name]), arrivals.take(~copied[name])
             if arrivals.rows.events:
                 placed = self._timed[name].add(arrivals, clock.closed)
                 news = arrivals.offsets >= clock.resumed
@@ -160,7 +162,7 @@ class Windowing:
         clock.running_max = int(running[-1])
         clock.read = next_offset
         marks = {name: running[1:][here] for name, here in zip(told, parts[len(names) :], strict=False)}
-        return LeftOut(late, late_after_idle, copies, marks)
+        return LeftOut(late, late_after_idle, copies, copied, marks)
 
     def close(
         self, assigned: Collection[str], idle: Collection[str] = (), idle_mark: int | None = None

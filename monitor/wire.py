@@ -96,7 +96,7 @@ def wire(schema: StreamSchema, segment_fields: Sequence[str] = (), identified: b
 
 def _posteriors(classes: Sequence[str]) -> Any:
     """A list in class order, or an object with exactly the classes' names."""
-    keyed = _keyed("Posteriors", classes, [float] * len(classes), forbid_unknown_fields=True)
+    keyed = keyed_struct("Posteriors", classes, [float] * len(classes), forbid_unknown_fields=True)
     return GenericAlias(tuple, (float,) * len(classes)) | keyed | None
 
 
@@ -108,16 +108,16 @@ def _features(features: Sequence[Feature]) -> Any:
         "category": str | bool | int | float | None,
     }
     types = [kinds[feature.kind] for feature in features]
-    keyed = _keyed("Features", [feature.name for feature in features], types, default=None)
+    keyed = keyed_struct("Features", [feature.name for feature in features], types, default=None)
     return GenericAlias(tuple, tuple(types)) | keyed | None
 
 
 def _segment(names: Sequence[str]) -> Any:
     types = [str | bool | int | float | None] * len(names)
-    return _keyed("Segment", names, types, default=None) | None
+    return keyed_struct("Segment", names, types, default=None) | None
 
 
-def _keyed(
+def keyed_struct(
     kind: str,
     names: Sequence[str],
     types: Sequence[Any],

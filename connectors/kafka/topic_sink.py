@@ -12,10 +12,12 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
+from connectors.kafka.cluster import client_options
 from connectors.kafka.driver import Committed, Place, Reader, Record, Writer
 from connectors.kafka.progress import table_from_metadata, table_to_metadata, to_metadata
 from connectors.kafka.settings import SinkSettings
@@ -23,6 +25,7 @@ from connectors.kafka.statistics import SinkStatistics
 from connectors.kafka.watchdog import Guard
 from connectors.protocols import Checkpoint, Message, SinkReport
 from monitor.errors import CommitRefusedError, ConnectorError
+from monitor.recalibration import KafkaFeed, Recalibration
 
 log = logging.getLogger(__name__)
 
@@ -220,6 +223,23 @@ class KafkaSink:
             commits=self._statistics.commits + committed,
             commit_seconds=self._statistics.commit_seconds + self._clock() - started,
         )
+
+    def feed(self, stream: str) -> Callable[[], Recalibration | None] | None:
+        """The last recalibration in the topic; each look connects anew and reads to the end of it."""
+        topic, connection = self.settings.recalibrations, self.settings.connection
+        if topic is None:
+            return None
+        feed = KafkaFeed(f"kafka://{','.join(connection.bootstrap)}/{topic}", stream, **client_options(connection))
+
+        def latest() -> Recalibration | None:
+            seconds = self.settings.commit_timeout / 1e6
+            with closing(feed), self._guard.limit("a look at the recalibrations", seconds):
+                found = feed()
+                while feed.behind:
+                    found = feed()
+            return found
+
+        return latest
 
     def close(self) -> None:
         """A transaction that is still open is left to the brokers: asking them may take for ever."""

@@ -39,6 +39,8 @@ class KafkaFeed:
         self._consumer: Any = None
         self._latest: Recalibration | None = None
         self._lock = Lock()
+        self.behind = False
+        """Whether the last look gave up before the end of the topic."""
 
     def __call__(self) -> Recalibration | None:
         """Read to the end of the topic as it is now; OSError when that cannot be done."""
@@ -66,11 +68,14 @@ class KafkaFeed:
         consumer = self._consumer
         ends = consumer.end_offsets(consumer.assignment())
         until = time.monotonic() + LOOK_SECONDS
-        while any(consumer.position(place) < end for place, end in ends.items()) and time.monotonic() < until:
+        while (
+            behind := any(consumer.position(place) < end for place, end in ends.items())
+        ) and time.monotonic() < until:
             for records in consumer.poll(timeout_ms=200).values():
                 for record in records:
                     if record.key == self._key and record.value is not None:
                         self._latest = decoded(json.loads(record.value))
+        self.behind = behind
 
     def _connected(self) -> Any:
         from kafka import KafkaConsumer, TopicPartition  # noqa: PLC0415

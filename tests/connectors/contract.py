@@ -6,7 +6,9 @@ A subclass has a fixture: `source` for sources, `sink` for sinks.
 import numpy as np
 import pytest
 
-from connectors.protocols import Checkpoint, Message
+from connectors.protocols import Checkpoint, Message, ReadBack
+from monitor.recalibration import Recalibration, Validity, identity
+from monitor.result import encode
 from tests.connectors.harness import (
     SinkCase,
     SourceCase,
@@ -143,11 +145,44 @@ class SinkContract:
         with sink.reopened() as (_, found):
             assert found == checkpoint({"a": 2, "b": 9})
 
+    def test_the_last_committed_recalibration_of_a_stream_is_read_back(self, sink: SinkCase) -> None:
+        with sink.reopened() as (writing, _):
+            assert isinstance(writing, ReadBack)
+            feed = writing.feed("s")
+            assert feed is not None
+            assert feed() is None
+            for window in ("w1", "w2"):
+                writing.write(recalibration("s", window))
+            writing.write(recalibration("t", "w3"))
+            writing.commit(checkpoint({"a": 1}))
+            assert said(feed()) == "w2"
+            writing.write(recalibration("s", "w4"))
+        with sink.reopened() as (writing, _):
+            assert isinstance(writing, ReadBack)
+            feed = writing.feed("s")
+            assert feed is not None
+            assert said(feed()) == "w2"
+            writing.write(recalibration("s", "w5"))
+            writing.commit(checkpoint({"a": 2}))
+            assert said(feed()) == "w5"
+
     @pytest.mark.parametrize("course", ["wwcwxwcxcwwc", "cxwxwwwxccwc"])
     def test_what_was_committed_is_published_whatever_was_written_and_lost_in_between(
         self, sink: SinkCase, course: str
     ) -> None:
         assert_published(sink, course)
+
+
+def recalibration(stream: str, window: str) -> Message:
+    """What a window says, as it is published."""
+    said = identity(("no", "yes"), (0.7, 0.3), Validity(stream=stream, window=window))
+    return Message("recalibrations", stream.encode(), encode(said))
+
+
+def said(found: Recalibration | None) -> str:
+    """Whose it is."""
+    assert found is not None
+    return found.validity.window
 
 
 def assert_published(case: SinkCase, course: str) -> None:

@@ -156,7 +156,7 @@ def test_workers_ignore_the_signals_that_are_for_the_service_and_end_with_it(
 
 
 def turned(outbox: Outbox, number: int, windows: int) -> None:
-    outbox.put(letter(number))
+    outbox.put([letter(number)])
     for _ in range(windows):
         outbox.expect()
     outbox.end_turn(Checkpoint())
