@@ -39,9 +39,10 @@ def describe(
 def _relation(model: Model, factors: Matrix, names: Sequence[str]) -> list[str]:
     several = model.link.per_component and factors.shape[0] > 1
     intercepts, slopes = factors[:, 0], factors[:, -1]
-    each = ", ".join(
-        f"slope of {name} {factor_word(factor)}" for name, factor in zip(names, factors[0, 1:], strict=True)
-    )
+    words = [factor_word(factor) for factor in factors[0, 1:]]
+    each = ", ".join(f"slope of {name} {word}" for name, word in zip(names, words, strict=True))
+    if len(words) > 1 and len(set(words)) == 1:
+        each = f"all slopes {words[0]}"
     told: dict[str, list[str]] = {
         "same": [],
         "slopes": [_told("slopes", slopes, several), "intercepts unchanged"],

@@ -8,6 +8,7 @@ from monitor.regression import Mixture, adapt
 from monitor.regression.adaptation import Note
 from monitor.regression.candidates import FitStatus
 from monitor.regression.links import LINKS, MODELS
+from monitor.regression.wording import describe
 from tests.regression import worlds
 
 REFERENCE = Mixture.of([0.4, 0.6], [[4.0, 1.0, -2.0], [-3.0, 2.0, 1.5]], [0.5, 0.7], 2_000)
@@ -64,6 +65,12 @@ def test_the_link_that_was_applied_is_found_estimated_and_put_into_words(name):
     np.testing.assert_allclose(found.factors, np.broadcast_to(factors, (2, 3)), rtol=0.12)
     assert found.chosen.converged
     assert found.notes == ()
+
+
+def test_inputs_that_all_changed_alike_are_not_told_one_by_one():
+    factors, weights = np.array([[1.0, 2.02, 1.98]] * 2), np.array([0.5, 0.5])
+    told = describe(MODELS["M4a"], factors, weights, weights, ["area", "age"])
+    assert told == "all slopes doubled; intercepts unchanged; noise estimated anew"
 
 
 def test_nothing_changed_is_m1_most_of_the_time():
