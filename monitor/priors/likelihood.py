@@ -196,7 +196,8 @@ def undetermined(hessian: Matrix) -> Flags:
         return np.zeros(1, dtype=np.bool_)
     # Scaled to a unit diagonal first: a class that is rare has a large entry and would hide everything else. The
     # directions that sum to zero become those orthogonal to the inverse scales.
-    scales = np.sqrt(np.maximum(np.diag(hessian), np.finfo(np.float64).tiny))
+    # The floor is for classes that no event has a share of: the squares of its inverse are still numbers.
+    scales = np.sqrt(np.maximum(np.diag(hessian), np.sqrt(np.finfo(np.float64).tiny)))
     normal = 1.0 / scales
     normal /= np.linalg.norm(normal)
     projector = np.eye(size) - np.outer(normal, normal)

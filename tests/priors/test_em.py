@@ -257,3 +257,16 @@ def test_the_stop_is_judged_by_rows_that_have_posteriors_and_a_class() -> None:
     assert spoilt.iterations == plain.iterations
     with pytest.raises(InputError, match="below 2"):
         em.stopped(g, [0.5, 0.5], train, [0, 1, 2])
+
+
+def test_classes_that_no_event_has_a_share_of_are_absent_without_a_warning() -> None:
+    """Posteriors rounded to two decimals, in a window that lacks most of ten classes."""
+    g = np.zeros((3, 10))
+    g[:, :2] = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]
+    estimate = em.maximum_likelihood(g, np.full(10, 0.1))
+    alone = em.maximum_likelihood(g[:, :2], [0.5, 0.5])
+    np.testing.assert_allclose(estimate.priors[:2], alone.priors, atol=1e-9)
+    assert estimate.priors[2:].tolist() == [0.0] * 8
+    assert (estimate.converged, estimate.unique) == (True, True)
+    assert np.isfinite(estimate.lower).all()
+    assert np.isfinite(estimate.upper).all()
