@@ -4,13 +4,12 @@ Needs kafka-python, which is imported at the first look. No consumer group: ever
 compaction keeps at one message for each stream and segment, and commits nothing.
 """
 
-import json
 import time
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
-from monitor.recalibration.feeds import decoded
+from monitor.recalibration.feeds import decoded, parsed
 from monitor.recalibration.message import Recalibration
 
 LOOK_SECONDS = 5.0
@@ -67,15 +66,25 @@ class KafkaFeed:
             self._consumer = self._connected()
         consumer = self._consumer
         ends = consumer.end_offsets(consumer.assignment())
-        until = time.monotonic() + LOOK_SECONDS
+        until, bad = time.monotonic() + LOOK_SECONDS, None
         while (
             behind := any(consumer.position(place) < end for place, end in ends.items())
         ) and time.monotonic() < until:
             for records in consumer.poll(timeout_ms=200).values():
                 for record in records:
                     if record.key == self._key and record.value is not None:
-                        self._latest = decoded(json.loads(record.value))
+                        bad = self._take(record.value)
         self.behind = behind
+        if bad is not None:
+            raise bad
+
+    def _take(self, value: bytes) -> ValueError | None:
+        """Why it is no message. Those after it are looked at all the same: what was polled does not come again."""
+        try:
+            self._latest = decoded(parsed(value))
+        except ValueError as error:
+            return error
+        return None
 
     def _connected(self) -> Any:
         from kafka import KafkaConsumer, TopicPartition  # noqa: PLC0415
