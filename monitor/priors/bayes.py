@@ -40,6 +40,8 @@ def shift_intercepts(intercepts: ArrayLike, source_priors: ArrayLike, target_pri
     A class that the target does not have gets minus infinity, which a softmax turns into exactly 0.
     """
     alpha = np.asarray(intercepts, dtype=np.float64)
+    if alpha.ndim == 0:
+        raise InputError(f"intercepts: want one per class, got {alpha}")
     source = positive_priors(source_priors, alpha.shape[-1])
     target = _target(target_priors, alpha.shape[-1])
     with np.errstate(divide="ignore"):

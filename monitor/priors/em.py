@@ -86,8 +86,8 @@ def maximum_likelihood(
     pi = positive_priors(source_priors, g.shape[1])
     if g.shape[0] == 0:
         return no_events("em", pi, dropped)
-    if not shrinkage >= 0:
-        raise InputError(f"shrinkage: want at least 0, got {shrinkage}")
+    if not 0 <= shrinkage < np.inf:
+        raise InputError(f"shrinkage: want a finite number of at least 0, got {shrinkage}")
     return certified(Problem(g, pi, shrinkage=shrinkage), dropped, start, tolerance)
 
 

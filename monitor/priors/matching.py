@@ -47,11 +47,18 @@ def solve(gram: Matrix, scores: Vector, soft: bool = False) -> SimplexSolution:
 
 def delta_min(class_means: ArrayLike) -> float:
     """Definition 1: the second smallest eigenvalue of the centred Gram matrix, how well mixtures can be told apart."""
-    means = np.asarray(class_means, dtype=np.float64)
+    means = _class_means(class_means)
     return smallest_curvature(means @ means.T)
 
 
 def lambda_min(class_means: ArrayLike) -> float:
     """The smallest eigenvalue of the Gram matrix: what `delta_min` is to the soft form."""
-    means = np.asarray(class_means, dtype=np.float64)
+    means = _class_means(class_means)
     return max(float(np.linalg.eigvalsh(means @ means.T)[0]), 0.0)
+
+
+def _class_means(class_means: ArrayLike) -> Matrix:
+    means = np.asarray(class_means, dtype=np.float64)
+    if means.ndim != 2 or means.shape[0] == 0 or not np.isfinite(means).all():
+        raise InputError(f"class_means: want finite numbers of shape (classes, D), got shape {means.shape}")
+    return means

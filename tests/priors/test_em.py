@@ -270,3 +270,10 @@ def test_classes_that_no_event_has_a_share_of_are_absent_without_a_warning() -> 
     assert (estimate.converged, estimate.unique) == (True, True)
     assert np.isfinite(estimate.lower).all()
     assert np.isfinite(estimate.upper).all()
+
+
+def test_numbers_that_mean_nothing_are_refused_by_name() -> None:
+    with pytest.raises(InputError, match="shrinkage: want a finite number"):
+        em.maximum_likelihood([[0.5, 0.5]], [0.5, 0.5], shrinkage=np.inf)
+    with pytest.raises(InputError, match="intercepts: want one per class"):
+        bayes.shift_intercepts(3, [0.5, 0.5], [0.2, 0.8])

@@ -185,3 +185,10 @@ def test_matching_on_features_without_features_is_an_input_error() -> None:
         ESTIMATORS["dfm-rff-features"](Window.of(g), reference)
     with pytest.raises(InputError, match="class_means"):
         matching.match(np.ones((2, 3)), np.ones(4))
+
+
+@pytest.mark.parametrize("means", [[1.0, 0.0], np.empty((0, 2)), [[np.nan, 1.0], [0.0, 1.0]]])
+def test_geometry_is_asked_of_finite_means_of_classes(means: object) -> None:
+    for measure in (matching.delta_min, matching.lambda_min):
+        with pytest.raises(InputError, match="class_means"):
+            measure(means)
