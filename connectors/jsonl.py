@@ -14,8 +14,8 @@ from connectors.lines import GzipText, Lines, PlainText, StandardInput, Text
 from connectors.protocols import Checkpoint, Progress, RawBatch, Reassignment, Sink, Source
 from connectors.resultfiles import ResultFileOptions, ResultFiles, StandardOutput
 from monitor.errors import ConfigurationError, ConnectorError
+from monitor.limits import RECORD_BYTES
 from monitor.tables import read
-from monitor.tolerances import RECORD_BYTES
 
 STANDARD = "-"
 

@@ -16,11 +16,11 @@ from starlette.routing import Route
 
 from monitor.history import History, Snapshot, StreamFacts, Track
 from monitor.labels.outcomes import OutcomeResult
+from monitor.limits import LONGEST_WAIT, WAITING_LOOKS
 from monitor.readings import Reading
 from monitor.recalibration import Recalibration
 from monitor.regression.stream.message import RegressionResult
 from monitor.result import WindowResult, rfc3339
-from monitor.tolerances import LONGEST_WAIT, WAITING_LOOKS
 from monitor.version import __version__
 
 

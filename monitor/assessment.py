@@ -21,14 +21,7 @@ from monitor.shifts.diagnosis import Diagnosis, diagnose
 from monitor.shifts.fit import cohen_w
 from monitor.shifts.moves import Move
 from monitor.shifts.prepared import Prepared, ShiftReference, prepared
-from monitor.tolerances import (
-    DISTANCE_FLOOR,
-    FIT_FLOOR,
-    MINIMUM_EVENTS,
-    MIX_FLOOR,
-    UNKNOWN_FLOOR,
-    VERDICT_LEVEL,
-)
+from monitor.tolerances import DISTANCE_FLOOR, FIT_FLOOR, MINIMUM_EVENTS, MIX_FLOOR, UNKNOWN_FLOOR, VERDICT_LEVEL
 from monitor.verdict import Evidence, Verdict, decide
 from monitor.version import __version__
 from monitor.windows import Window, WindowCounts, WindowKey

@@ -13,10 +13,10 @@ from monitor.arrays import Flags, Labels, Matrix
 from monitor.calibration import Selection
 from monitor.errors import InputError
 from monitor.holdout import Advance, Chunk, Wanted, infer_schema, read
+from monitor.limits import BUILD_CELLS, BUILD_ROWS
 from monitor.preflight import Report, measure
 from monitor.reference import Facts, Reference
 from monitor.schema import StreamSchema
-from monitor.tolerances import BUILD_CELLS, BUILD_ROWS
 
 
 class Reservoir:

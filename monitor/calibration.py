@@ -23,9 +23,10 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.errors import InputError
+from monitor.limits import CALIBRATION_ROWS
 from monitor.quality import log_loss, log_losses
 from monitor.sampling import stratified_folds, stratified_sample
-from monitor.tolerances import BALANCE_ERROR, CALIBRATION_ROWS, POSTERIOR_FLOOR, SIMPLER_CALIBRATION
+from monitor.tolerances import BALANCE_ERROR, POSTERIOR_FLOOR, SIMPLER_CALIBRATION
 
 Parameters = Mapping[str, "Vector | Matrix"]
 Selection = Literal[

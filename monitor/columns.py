@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
 from monitor.errors import InputError
+from monitor.limits import CATEGORIES_KEPT
 from monitor.schema import Feature
-from monitor.tolerances import CATEGORIES_KEPT, POSTERIOR_SUM
+from monitor.tolerances import POSTERIOR_SUM
 
 
 def checked_posteriors(values: ArrayLike, least: int = 2) -> Matrix:

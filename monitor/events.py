@@ -19,9 +19,9 @@ from connectors.protocols import Joined, RawBatch
 from monitor.arrays import Labels
 from monitor.errors import InputError
 from monitor.extraction import Extract, Extractor, Part, together
+from monitor.limits import AHEAD, RECORD_BYTES, RECORD_EVENTS
 from monitor.schema import StreamSchema
 from monitor.scored import LateLabels, Misfit, Scored, judge
-from monitor.tolerances import AHEAD, RECORD_BYTES, RECORD_EVENTS
 from monitor.wire import UNREADABLE, Fault, Reason, find_fault, wire
 
 __all__ = ["DecodedBatch", "Decoder", "LateLabels", "Limits", "Reason", "Rejected", "Scored"]

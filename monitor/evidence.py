@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Vector
+from monitor.limits import EVIDENCE_ROWS
 from monitor.panes import Arrivals, Mark, Part
-from monitor.tolerances import EVIDENCE_ROWS
 from monitor.windows import Window, merge, ordered, sampled
 
 

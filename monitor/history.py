@@ -28,19 +28,12 @@ from monitor.happenings import (
 )
 from monitor.labels.outcomes import OutcomeResult
 from monitor.labels.store import LabelFlow
+from monitor.limits import CHANGES_SHOWN, REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS, STALE_AFTER, STALE_WINDOWS
 from monitor.publishing import AnyAssessment, Watched
 from monitor.readings import Reading, reading_of
 from monitor.regression.stream.reference import RegressionReference
 from monitor.service import Clock
 from monitor.timewindows import TimePlan
-from monitor.tolerances import (
-    CHANGES_SHOWN,
-    REPORT_SECONDS,
-    SEGMENT_TRACKS,
-    SEGMENT_WINDOWS,
-    STALE_AFTER,
-    STALE_WINDOWS,
-)
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 

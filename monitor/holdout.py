@@ -22,8 +22,8 @@ from monitor.arrays import Labels, Matrix
 from monitor.columns import checked_posteriors, class_names, class_numbers, describe, encode, is_missing
 from monitor.errors import InputError
 from monitor.events import DecodedBatch, Decoder
+from monitor.limits import CATEGORIES_KEPT, PROBED_ROWS
 from monitor.schema import Feature, StreamSchema
-from monitor.tolerances import CATEGORIES_KEPT, PROBED_ROWS
 from monitor.windows import Window
 
 _Piece = TypeVar("_Piece")

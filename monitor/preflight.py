@@ -12,16 +12,11 @@ import numpy as np
 from monitor import priors, quality
 from monitor.arrays import Labels, Matrix
 from monitor.calibration import cross_fit
+from monitor.limits import SAMPLE_ROWS
 from monitor.priors.simplex import smallest_curvature
 from monitor.reference import Reference
 from monitor.sampling import stratified_sample
-from monitor.tolerances import (
-    CALIBRATED,
-    CLASS_EVENTS,
-    INDISTINCT,
-    REFERENCE_PER_WINDOW,
-    SAMPLE_ROWS,
-)
+from monitor.tolerances import CALIBRATED, CLASS_EVENTS, INDISTINCT, REFERENCE_PER_WINDOW
 from monitor.windows import Window
 
 WINDOW_SIZES = (1_000, 10_000, 100_000)

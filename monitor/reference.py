@@ -17,12 +17,12 @@ from monitor.arrays import Labels, Matrix, Vector, frozen_labels, frozen_matrix,
 from monitor.calibration import Calibration, Selection
 from monitor.columns import checked_posteriors, class_names, class_numbers, describe_features, encode_table, plain_list
 from monitor.errors import ArtefactError, InputError
+from monitor.limits import SAMPLE_ROWS
 from monitor.priors.estimate import HoldOut, Statistics
 from monitor.profile import FeatureProfile, compact, profile, values_kept
 from monitor.sampling import stratified_sample
 from monitor.schema import Feature, StreamSchema
 from monitor.selection import simulate
-from monitor.tolerances import SAMPLE_ROWS
 from monitor.version import __version__
 from monitor.windows import Window
 

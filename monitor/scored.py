@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from monitor.arrays import UNLABELLED, Flags, Labels, Matrix, Vector
 from monitor.extraction import BAD_LABEL, Extract
+from monitor.limits import SEGMENT_LENGTH
 from monitor.timestamps import BAD_TIME, NO_TIME, Times, from_rfc3339
-from monitor.tolerances import POSTERIOR_SUM, SEGMENT_LENGTH, SUM_ROUNDING
+from monitor.tolerances import POSTERIOR_SUM, SUM_ROUNDING
 from monitor.windows import Segments, Window
 from monitor.wire import Reason
 

@@ -14,10 +14,11 @@ import numpy as np
 
 from monitor.errors import InputError
 from monitor.happenings import Happening, Observer, SeriesSeen, WindowAssessed
+from monitor.limits import SAMPLED_OF_WINDOW, SAMPLED_TOGETHER, SEGMENT_TRACKS
 from monitor.publishing import Watched
 from monitor.readings import Reading, reading_of
 from monitor.reference import Reference
-from monitor.tolerances import LEAST_ERROR, NORMAL_95, SAMPLED_OF_WINDOW, SAMPLED_TOGETHER, SEGMENT_TRACKS
+from monitor.tolerances import LEAST_ERROR, NORMAL_95
 
 if TYPE_CHECKING:
     from monitor.shifts.changes import ChangePoints, PriorShiftDetector

@@ -32,7 +32,7 @@ from monitor.api import Api, answer
 from monitor.config import ServerSettings
 from monitor.errors import ConfigurationError
 from monitor.history import History
-from monitor.tolerances import BUSY_CHECKS, HEADER_BYTES, PROGRESS_SECONDS, REQUEST_SECONDS
+from monitor.limits import BUSY_CHECKS, HEADER_BYTES, PROGRESS_SECONDS, REQUEST_SECONDS
 
 OPEN = ("/healthz", "/readyz")
 """Probes know no token, and these say nothing worth one."""

@@ -20,10 +20,6 @@ POSTERIOR_FLOOR = 1e-7
 # orders below the sampling error of a prevalence over a million events.
 BALANCE_ERROR = 1e-9
 
-# A calibration map has a few parameters per class: beyond this many events its sampling error (0.7 %) is no longer
-# what limits it, and a build should not wait for it.
-CALIBRATION_ROWS = 20_000
-
 # A feature is explained only where it moved: the monitor's nominal level, per feature, before correction across them.
 EXPLANATION_LEVEL = 0.01
 
@@ -37,18 +33,6 @@ MIRROR_EVIDENCE = 1e-6
 
 # One knot a percentile: 200 numbers a feature in the feed, and between two knots a hundredth of the events.
 PERCENTILE_KNOTS = 100
-
-# Categories of one feature that a reference tells apart, the most frequent first; the rest count as one value.
-# A chi-square cell of a feature with more values than this would be empty in windows of a few thousand.
-CATEGORIES_KEPT = 1_000
-
-# Sorted values kept per numeric feature, and over all features of a reference (about 36 MB on disk). Up to there a
-# distribution is exact; above, exact at evenly spaced quantiles of each class, with the largest error stated.
-VALUES_KEPT = 100_000
-VALUES_KEPT_IN_ALL = 4_000_000
-
-# Hold-out rows kept as rows in a reference, for whatever needs them (2 MB for ten features).
-SAMPLE_ROWS = 20_000
 
 # Newton's last step squares the error, so the solver goes on past the certified gap until the gap is rounding. This is
 # what makes two solvers agree on the priors, and not only on the likelihood, to nine digits.
@@ -71,9 +55,6 @@ BORROWED_SHARE = 16
 
 # Certified gap to which a thinner problem is solved first: the optimum of all rows is farther away than that.
 LENDER_GAP = 1e-4
-
-# Rows whose products are formed at once: 2,048 rows of 37 classes fill half of a 1 MB second-level cache.
-BLOCK_ROWS = 2_048
 
 # A Gram matrix whose smallest eigenvalue on the simplex is below this share of its largest says nothing about
 # some direction: 1e-12 is what rounding leaves of an exact zero in sums of a million products.
@@ -99,19 +80,6 @@ CDE_LOOPS = 100
 
 # Rounding of a sum that was written with three decimals: three times 0.333 is 0.999 and must pass POSTERIOR_SUM.
 SUM_ROUNDING = 1e-9
-
-# The longest record that is looked at: Kafka's own default for a message, 1 MiB.
-RECORD_BYTES = 1_048_576
-
-# Events in one record that is an array. Producers pack 10 to 100; the bound keeps one record's rejections small.
-RECORD_EVENTS = 1_000
-
-# How far ahead of now an event's time may lie, in microseconds. Clocks differ by seconds; the smallest error of a
-# time zone is 15 minutes, and one event that far ahead would make all others of its partition late.
-AHEAD = 14 * 60 * 1_000_000
-
-# Segment values longer than this are not names of anything: they would be labels of metrics.
-SEGMENT_LENGTH = 200
 
 # Mixtures of regressions. A coefficient below this share of the reference's largest is zero: no factor of it can be
 # seen in any label, and dividing by it would give rounding noise.
@@ -155,14 +123,6 @@ FACTOR_IN_WORDS = 0.05
 # The chi-square law needs about five expected events in a cell (Cochran 1954); rarer values share one.
 EXPECTED_IN_CELL = 5.0
 
-# Rows of a hold-out file from which classes, features and their kinds are inferred.
-PROBED_ROWS = 10_000
-
-# Hold-out events whose rows a build keeps in memory, and matrix cells at most (160 MB): beyond, a seeded uniform
-# sample. A million rows leave a prevalence error of 0.05 % and a KS distance of 0.0014 at 5 %.
-BUILD_ROWS = 1_000_000
-BUILD_CELLS = 20_000_000
-
 # From this harmonic size on, Vrbik's series and SciPy's law of the Kolmogorov-Smirnov distance agree to 3e-4 (at
 # 1,000 to 2e-5): less than that law itself is off for two samples, and no level is told apart by so little.
 VRBIK_SIZE = 50
@@ -181,15 +141,6 @@ LANDMARKS = 256
 BANDWIDTH_ROWS = 1_000
 BANDWIDTHS = (0.125, 0.1875, 0.25, 0.375, 0.5, 0.75, 1.0, 1.5, 2.0)
 
-# Labelled rows that the weighted-precision stop is judged on: precision to half a percent.
-STOPPING_ROWS = 5_000
-
-# Values of a feature map that are computed at once: 1 MB, so that they are summed while still in cache.
-MAP_BLOCK_VALUES = 131_072
-
-# Rows of a window from which the spread of the maximum-likelihood priors is measured: a standard error to one percent.
-SPREAD_ROWS = 65_536
-
 # Random cosines that see what no single feature shows. Rotations of two features in six are found with 64 at 5,000
 # events; more cost time and dilute the test.
 PROJECTIONS = 64
@@ -201,15 +152,8 @@ ROWS_PER_COORDINATE = 20
 # beyond: one absurd value must not turn every cosine into noise, nor a long tail hide where a cluster lies.
 LINEAR_UP_TO = 3.0
 
-# Features with coordinates of their own in the fit test. The test inverts a matrix of a few coordinates each: 40
-# features take 2 ms, 1,000 would take a minute. All features are tested one by one whatever their number.
-COLUMNS_IN_MAP = 40
-
 # With more classes than this the posteriors themselves are enough coordinates.
 CLASSES_RANKED = 10
-
-# Categories of one feature that get a coordinate in the fit test; all categories are in its chi-square test.
-CATEGORIES_IN_MAP = 5
 
 # A class covariance is worth as much as the pooled one at this many rows.
 COVARIANCE_PRIOR_ROWS = 50.0
@@ -231,9 +175,6 @@ NOVELTY_LEVELS = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
 # Events expected beyond a tail threshold: below ten the normal law of a count is too optimistic.
 NOVELTY_TAIL = 10.0
-
-# Features that the search for unknown mass works in; more are first projected onto this many random directions.
-LANDSCAPE_COLUMNS = 32
 
 # Chains have met when split R-hat is below this (Gelman et al., Bayesian Data Analysis, section 11.5).
 R_HAT = 1.1
@@ -279,18 +220,6 @@ GLANCES = 500
 # A coordinate that varies less than this within classes is constant but for rounding.
 CONSTANT_SPREAD = 1e-9
 
-# Values of a stream's last window stay exported for this many window lengths, and for this many seconds at least:
-# one window may be empty or held up, three in a row are an outage; five minutes is Prometheus's own look-back.
-STALE_WINDOWS = 3
-STALE_AFTER = 300.0
-
-# Windows that a segment's own history holds, and segments that have one: 16 MB a stream with 1,000 features.
-SEGMENT_WINDOWS = 40
-SEGMENT_TRACKS = 50
-
-# How often a source is asked for its lag, in seconds: often enough for any scrape, rare enough to cost nothing.
-REPORT_SECONDS = 1.0
-
 # The nominal level of a window's verdict: at most this share of windows without a shift gets another verdict than
 # `stable`. It is shared evenly by the three families of tests that a verdict rests on (mix, fit, features).
 VERDICT_LEVEL = 0.01
@@ -326,24 +255,12 @@ UNKNOWN_CEILING = 0.5
 # Features below this p-value are tried when the reason for a misfit is searched; nothing is decided by it.
 SUSPICION = 0.05
 
-# Hold-out rows that a kernel map is summarised from: at 10 to 30 microseconds a row and map, all of a million would
-# take minutes, and beyond this the window, of at most a tenth, is what limits the estimate.
-KERNEL_ROWS = 100_000
-
 # "auto" lets itself be outdone by a simpler calibration when the difference of their log losses is within this many
 # standard errors: on twelve development problems the prevalence errors were the same, and fewer parameters.
 SIMPLER_CALIBRATION = 2.0
 
 # A chosen factor is told as "unchanged" only where its three digits would read 1.00: a small change is still a change.
 FACTOR_UNCHANGED = 0.005
-
-# Events that are binned at once: positions, values and bins together stay in a 1 MB second-level cache.
-HISTOGRAM_BLOCK = 32_768
-
-# Hold-out rows, evenly over the classes, on which retargeted counting looks up what corrected posteriors are on
-# average:
-# their error is then that of a window of twice the size; looking them up costs some milliseconds a window.
-RETARGETING_ROWS = 20_000
 
 # What a class keeps when posteriors are retargeted to a prior without it.
 RETARGETING_SHARE = 0.1
@@ -360,29 +277,11 @@ NEAR_SOURCE = 50.0
 # twelve development problems varied by 0.5 %.
 COMBINATION_RIDGE = 0.3
 
-# The longest that a request for the next recalibration may wait, in seconds (proxies give up after 60), and how often
-# it looks: a service hears of a new window within a quarter of a second.
-LONGEST_WAIT = 50
-WAITING_LOOKS = 0.25
-
-# A client has this long for a whole request (seconds), and this many times as long to take an answer.
-REQUEST_SECONDS = 10.0
-BUSY_CHECKS = 7
-
-# The longest request line and headers together, as in nginx and Apache.
-HEADER_BYTES = 16_384
-
-# Without a turn of the loop for this long the service is not ready, in seconds; the largest windows take a few.
-PROGRESS_SECONDS = 60.0
-
 # A likelihood ratio is needed to two decimals, not to eight: a p-value moves by less than one part in a hundred.
 RATIO_LEFT = 1e-3
 
 # Light tails would make the relation test bolder than chi-square; by more than this it is not believed.
 LEAST_INFLATION = 0.5
-
-# Posteriors are checked this many rows at a time: what the check needs beside them stays small and in cache.
-CHECKED_ROWS = 8_192
 
 # A class with fewer labelled hold-out events: what its posteriors look like is known to 10 % at best.
 CLASS_EVENTS = 100
@@ -421,20 +320,12 @@ CELLS_PER_VALUE = 4
 # value must not make all cells too wide.
 TABLE_TAIL = 0.001
 
-# Hold-out rows that a mixture of regressions is fitted to: up to five components with ten starts take 4 s there, and
-# the reference's own error adds 1 % to the ratio of 100 labels.
-RELATION_ROWS = 10_000
-
 # A feature that is missing in more of the hold-out events is no input of the relation: rows without it say nothing.
 RELATION_MISSING = 0.2
 
 # Labels beyond which a window's evidence is not looked for in older windows: slopes that grew by a tenth are found in
 # 98 of 100 batches of this size, and the fewer windows back, the less of it lies before a change.
 ENOUGH_LABELS = 100
-
-# Labelled rows that one relation test is made with, at most: 0.2 s when it finds something, and by then the floor
-# below decides, not chance.
-EVIDENCE_ROWS = 2_000
 
 # Mean log-likelihood in nats a label below which a change of the relation does not count: a mean that moved by a
 # seventh of the noise's standard deviation.
@@ -463,14 +354,6 @@ MISFIT_LEFT = 0.5
 
 # Labelled rows with a number beyond this are no evidence: the squares of a few such leave the range of floats.
 LARGEST_NUMBER = 1e100
-
-# Events of a window that the detector on events takes, evenly spaced, and how many of the last it tests together: four
-# windows' worth, tested once a window, in a millisecond or two.
-SAMPLED_OF_WINDOW = 250
-SAMPLED_TOGETHER = 1_000
-
-# Changes of level that are remembered of each stream, for those who look at them.
-CHANGES_SHOWN = 20
 
 # A share with an interval of no width is known to this, for its distance from the reference in standard errors.
 LEAST_ERROR = 1e-6

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from monitor.arrays import Vector
+from monitor.limits import STOPPING_ROWS
 from monitor.priors import em, intervals, nulls
 from monitor.priors.estimate import (
     Estimator,
@@ -17,7 +18,7 @@ from monitor.priors.estimate import (
     usable_rows,
 )
 from monitor.priors.maps import stratified
-from monitor.tolerances import SHRINKAGE, STOPPING_ROWS
+from monitor.tolerances import SHRINKAGE
 from monitor.windows import Window
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
+from monitor.limits import KERNEL_ROWS, MAP_BLOCK_VALUES
 from monitor.priors import intervals, maps, matching
 from monitor.priors.estimate import (
     Estimator,
@@ -36,7 +37,7 @@ from monitor.priors.estimate import (
 )
 from monitor.priors.maps import FeatureMap, Kept, Space
 from monitor.priors.simplex import constrained_inverse
-from monitor.tolerances import KERNEL_ROWS, MAP_BLOCK_VALUES, SINGULAR
+from monitor.tolerances import SINGULAR
 from monitor.windows import Window
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from monitor.arrays import Matrix, Vector
 from monitor.errors import InputError
+from monitor.limits import RETARGETING_ROWS
 from monitor.priors import em
 from monitor.priors.by_matching import from_mean, reduce
 from monitor.priors.estimate import (
@@ -26,7 +27,7 @@ from monitor.priors.estimate import (
     usable_rows,
 )
 from monitor.priors.maps import POSTERIORS, stratified
-from monitor.tolerances import RETARGETING_ROWS, RETARGETING_SHARE
+from monitor.tolerances import RETARGETING_SHARE
 from monitor.windows import Window
 
 

@@ -13,6 +13,7 @@ from scipy.special import chdtrc
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
+from monitor.limits import BLOCK_ROWS, CHECKED_ROWS
 from monitor.priors import intervals, likelihood, nulls
 from monitor.priors.bayes import shift_intercepts
 from monitor.priors.estimate import (
@@ -25,7 +26,7 @@ from monitor.priors.estimate import (
     without_interval,
 )
 from monitor.priors.likelihood import Problem
-from monitor.tolerances import BLOCK_ROWS, CHECKED_ROWS, POLISHED_GAP, SLD_CHANGE, SLD_ITERATIONS
+from monitor.tolerances import POLISHED_GAP, SLD_CHANGE, SLD_ITERATIONS
 
 
 @dataclass(frozen=True, slots=True)

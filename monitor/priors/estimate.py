@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.errors import InputError
-from monitor.tolerances import CHECKED_ROWS, POSTERIOR_SUM
+from monitor.limits import CHECKED_ROWS
+from monitor.tolerances import POSTERIOR_SUM
 from monitor.windows import Window
 
 Target = Literal["rate", "sample"]

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from monitor.arrays import Vector
+from monitor.limits import HISTOGRAM_BLOCK
 from monitor.priors.em import certified
 from monitor.priors.estimate import PriorEstimate, frozen, no_events, positive_priors
 from monitor.priors.likelihood import Problem
-from monitor.tolerances import HISTOGRAM_BINS, HISTOGRAM_BLOCK
+from monitor.tolerances import HISTOGRAM_BINS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

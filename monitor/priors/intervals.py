@@ -22,10 +22,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from monitor.arrays import Matrix, Vector
+from monitor.limits import BLOCK_ROWS, SPREAD_ROWS
 from monitor.priors.estimate import PriorEstimate, frozen
 from monitor.priors.likelihood import Local, undetermined
 from monitor.priors.simplex import constrained_inverse
-from monitor.tolerances import BLOCK_ROWS, INTERVAL_LEVEL, SPREAD_ROWS
+from monitor.tolerances import INTERVAL_LEVEL
 
 
 def standard_errors(

@@ -19,11 +19,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.arrays import Flags, Matrix, Vector
+from monitor.limits import BLOCK_ROWS, CHECKED_ROWS
 from monitor.priors.simplex import minimise
 from monitor.tolerances import (
-    BLOCK_ROWS,
     BORROWED_SHARE,
-    CHECKED_ROWS,
     LENDER_GAP,
     LIKELIHOOD_GAP,
     NEWTON_STEPS,

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.limits import LANDSCAPE_COLUMNS
 from monitor.shifts import ks
 from monitor.shifts.categories import effective_size
-from monitor.tolerances import LANDSCAPE_COLUMNS, NOVELTY_LEVELS, NOVELTY_TAIL
+from monitor.tolerances import NOVELTY_LEVELS, NOVELTY_TAIL
 
 Standardised = NDArray[np.float32]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from monitor.happenings import Reassigned
 from monitor.history import SECONDS, Histogram
-from monitor.tolerances import SEGMENT_TRACKS, SEGMENT_WINDOWS
+from monitor.limits import SEGMENT_TRACKS, SEGMENT_WINDOWS
 from monitor.verdict import Verdict
 from tests.server.made_up import MINUTE, Lagging, Story
 

@@ -13,10 +13,10 @@ from monitor.countwindows import CountPlan
 from monitor.errors import ConfigurationError, InputError
 from monitor.happenings import SeriesSeen, WindowAssessed
 from monitor.history import History, facts
+from monitor.limits import SEGMENT_TRACKS
 from monitor.publishing import Watched
 from monitor.running import watch
 from monitor.series import Series, SeriesPlan, persistent
-from monitor.tolerances import SEGMENT_TRACKS
 from monitor.windows import Window, WindowKey
 from tests.service import streams
 

@@ -6,7 +6,8 @@ import pytest
 from monitor.shifts import fit
 from monitor.shifts.looked import look
 from monitor.shifts.novelty import novelty
-from monitor.shifts.prepared import Moments, prepared, unskewed
+from monitor.shifts.prepared import Moments, prepared
+from monitor.shifts.projections import unskewed
 from tests.assessment import worlds
 
 

@@ -13,9 +13,9 @@ from monitor.arrays import Matrix
 from monitor.builder import reservoir_places
 from monitor.errors import InputError
 from monitor.holdout import Advance, Table, Wanted, infer_schema, pieces, table_features
+from monitor.limits import BUILD_CELLS, BUILD_ROWS
 from monitor.regression.stream.reference import RegressionReference
 from monitor.schema import StreamSchema
-from monitor.tolerances import BUILD_CELLS, BUILD_ROWS
 from monitor.windows import Window
 
 

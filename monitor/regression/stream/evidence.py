@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.arrays import Matrix, Vector
+from monitor.limits import EVIDENCE_ROWS
 from monitor.regression.adaptation import Adaptation, adapt
 from monitor.regression.mixture import Mixture
 from monitor.regression.relation import RelationStatus, RelationTest, relation_test
 from monitor.regression.stream.reference import RegressionReference
-from monitor.tolerances import EVIDENCE_ROWS, LARGEST_NUMBER, RELATION_FLOOR, RELATION_TRIM
+from monitor.tolerances import LARGEST_NUMBER, RELATION_FLOOR, RELATION_TRIM
 from monitor.windows import Window, sampled
 
 

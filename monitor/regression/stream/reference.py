@@ -16,11 +16,12 @@ from monitor import artefact
 from monitor.arrays import Labels, Matrix, Vector, frozen_vector
 from monitor.columns import describe_features, encode_table
 from monitor.errors import ArtefactError, InputError
+from monitor.limits import RELATION_ROWS
 from monitor.profile import FeatureProfile, profile, values_kept
 from monitor.regression.mixture import Mixture
 from monitor.regression.relation import RelationNull, calibrate_relation, labels_wanted
 from monitor.schema import Feature, StreamSchema
-from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, RELATION_MISSING, RELATION_ROWS
+from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, RELATION_MISSING
 from monitor.version import __version__
 from monitor.windows import Window
 

@@ -1,0 +1,121 @@
+"""How much is kept, read or waited for: every bound of memory, work and time, with its reason.
+
+What decides between numbers stands in `tolerances`.
+"""
+
+# A calibration map has a few parameters per class: beyond this many events its sampling error (0.7 %) is no longer
+# what limits it, and a build should not wait for it.
+CALIBRATION_ROWS = 20_000
+
+# Categories of one feature that a reference tells apart, the most frequent first; the rest count as one value.
+# A chi-square cell of a feature with more values than this would be empty in windows of a few thousand.
+CATEGORIES_KEPT = 1_000
+
+# Sorted values kept per numeric feature, and over all features of a reference (about 36 MB on disk). Up to there a
+# distribution is exact; above, exact at evenly spaced quantiles of each class, with the largest error stated.
+VALUES_KEPT = 100_000
+VALUES_KEPT_IN_ALL = 4_000_000
+
+# Hold-out rows kept as rows in a reference, for whatever needs them (2 MB for ten features).
+SAMPLE_ROWS = 20_000
+
+# Rows whose products are formed at once: 2,048 rows of 37 classes fill half of a 1 MB second-level cache.
+BLOCK_ROWS = 2_048
+
+# The longest record that is looked at: Kafka's own default for a message, 1 MiB.
+RECORD_BYTES = 1_048_576
+
+# Events in one record that is an array. Producers pack 10 to 100; the bound keeps one record's rejections small.
+RECORD_EVENTS = 1_000
+
+# How far ahead of now an event's time may lie, in microseconds. Clocks differ by seconds; the smallest error of a
+# time zone is 15 minutes, and one event that far ahead would make all others of its partition late.
+AHEAD = 14 * 60 * 1_000_000
+
+# Segment values longer than this are not names of anything: they would be labels of metrics.
+SEGMENT_LENGTH = 200
+
+# Rows of a hold-out file from which classes, features and their kinds are inferred.
+PROBED_ROWS = 10_000
+
+# Hold-out events whose rows a build keeps in memory, and matrix cells at most (160 MB): beyond, a seeded uniform
+# sample. A million rows leave a prevalence error of 0.05 % and a KS distance of 0.0014 at 5 %.
+BUILD_ROWS = 1_000_000
+BUILD_CELLS = 20_000_000
+
+# Labelled rows that the weighted-precision stop is judged on: precision to half a percent.
+STOPPING_ROWS = 5_000
+
+# Values of a feature map that are computed at once: 1 MB, so that they are summed while still in cache.
+MAP_BLOCK_VALUES = 131_072
+
+# Rows of a window from which the spread of the maximum-likelihood priors is measured: a standard error to one percent.
+SPREAD_ROWS = 65_536
+
+# Features with coordinates of their own in the fit test. The test inverts a matrix of a few coordinates each: 40
+# features take 2 ms, 1,000 would take a minute. All features are tested one by one whatever their number.
+COLUMNS_IN_MAP = 40
+
+# Categories of one feature that get a coordinate in the fit test; all categories are in its chi-square test.
+CATEGORIES_IN_MAP = 5
+
+# Features that the search for unknown mass works in; more are first projected onto this many random directions.
+LANDSCAPE_COLUMNS = 32
+
+# Values of a stream's last window stay exported for this many window lengths, and for this many seconds at least:
+# one window may be empty or held up, three in a row are an outage; five minutes is Prometheus's own look-back.
+STALE_WINDOWS = 3
+STALE_AFTER = 300.0
+
+# Windows that a segment's own history holds, and segments that have one: 16 MB a stream with 1,000 features.
+SEGMENT_WINDOWS = 40
+SEGMENT_TRACKS = 50
+
+# How often a source is asked for its lag, in seconds: often enough for any scrape, rare enough to cost nothing.
+REPORT_SECONDS = 1.0
+
+# Hold-out rows that a kernel map is summarised from: at 10 to 30 microseconds a row and map, all of a million would
+# take minutes, and beyond this the window, of at most a tenth, is what limits the estimate.
+KERNEL_ROWS = 100_000
+
+# Events that are binned at once: positions, values and bins together stay in a 1 MB second-level cache.
+HISTOGRAM_BLOCK = 32_768
+
+# Hold-out rows, evenly over the classes, on which retargeted counting looks up what corrected posteriors are on
+# average:
+# their error is then that of a window of twice the size; looking them up costs some milliseconds a window.
+RETARGETING_ROWS = 20_000
+
+# The longest that a request for the next recalibration may wait, in seconds (proxies give up after 60), and how often
+# it looks: a service hears of a new window within a quarter of a second.
+LONGEST_WAIT = 50
+WAITING_LOOKS = 0.25
+
+# A client has this long for a whole request (seconds), and this many times as long to take an answer.
+REQUEST_SECONDS = 10.0
+BUSY_CHECKS = 7
+
+# The longest request line and headers together, as in nginx and Apache.
+HEADER_BYTES = 16_384
+
+# Without a turn of the loop for this long the service is not ready, in seconds; the largest windows take a few.
+PROGRESS_SECONDS = 60.0
+
+# Posteriors are checked this many rows at a time: what the check needs beside them stays small and in cache.
+CHECKED_ROWS = 8_192
+
+# Hold-out rows that a mixture of regressions is fitted to: up to five components with ten starts take 4 s there, and
+# the reference's own error adds 1 % to the ratio of 100 labels.
+RELATION_ROWS = 10_000
+
+# Labelled rows that one relation test is made with, at most: 0.2 s when it finds something, and by then the floor
+# below decides, not chance.
+EVIDENCE_ROWS = 2_000
+
+# Events of a window that the detector on events takes, evenly spaced, and how many of the last it tests together: four
+# windows' worth, tested once a window, in a millisecond or two.
+SAMPLED_OF_WINDOW = 250
+SAMPLED_TOGETHER = 1_000
+
+# Changes of level that are remembered of each stream, for those who look at them.
+CHANGES_SHOWN = 20
