@@ -3,12 +3,16 @@ confluent-kafka wheel exports. No replication, no real transactions: at-least-on
 """
 
 import ctypes
+import time
 from pathlib import Path
 
 import confluent_kafka
 
 API_VERSION = (2, 1)
 """What kafka-python has to be told when it talks to the mock: its version probe does not understand the answer."""
+
+# A call right after another one is often not noticed by the mock's thread until it next looks, once a second.
+_PAUSE_SECONDS = 0.01
 
 _POINTER, _TEXT, _INT = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
 _SIGNATURES = {
@@ -56,6 +60,7 @@ class MockCluster:
         self._library.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, 0)
 
     def _call(self, name: str, *arguments: object) -> None:
+        time.sleep(_PAUSE_SECONDS)
         answer = getattr(self._library, f"rd_kafka_mock_{name}")(self._cluster, *arguments)
         assert answer == 0, f"{name}{arguments}: error {answer}"
 
