@@ -23,9 +23,9 @@ from monitor.countwindows import CountPlan
 from monitor.deadletters import DeadLetterLimits
 from monitor.errors import ConfigurationError
 from monitor.labels.store import Awaited
+from monitor.limits import MOST_WAITING
 from monitor.tables import Duration, read, substituted
 from monitor.timewindows import TimePlan
-from monitor.tolerances import MOST_WAITING
 from monitor.windowing import Plan
 
 FIVE_SECONDS = Duration(5_000_000)

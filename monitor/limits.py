@@ -119,3 +119,7 @@ SAMPLED_TOGETHER = 1_000
 
 # Changes of level that are remembered of each stream, for those who look at them.
 CHANGES_SHOWN = 20
+
+# Events in open windows beyond which partitions that are ahead are held back: what a reader that catches up comes to
+# use, at 40 to 180 bytes each (two classes; ten classes and ten features). A tenth of it cost no throughput.
+MOST_WAITING = 1_000_000

@@ -36,9 +36,9 @@ from monitor.happenings import (
 from monitor.labels.ledger import Ledger, labels_taken
 from monitor.labels.ledger import message as outcome_message
 from monitor.labels.outcomes import OutcomeResult
+from monitor.limits import MOST_WAITING
 from monitor.outbox import Outbox
 from monitor.publishing import Watched, parts
-from monitor.tolerances import MOST_WAITING
 from monitor.windowing import LabelTimes, LeftOut, RejectedAt, StreamRows, Windowing
 from monitor.windows import Window
 from monitor.wire import Reason

@@ -364,7 +364,3 @@ NARROWEST = 1e-290
 # A relation has not changed if it only seems so because of this share of the labels, those that the reference explains
 # worst, and of one at least: an outlier beyond all that the hold-out events held is no relation.
 RELATION_TRIM = 0.02
-
-# Events in open windows beyond which partitions that are ahead are held back: what a reader that catches up comes to
-# use, at 40 to 180 bytes each (two classes; ten classes and ten features). A tenth of it cost no throughput.
-MOST_WAITING = 1_000_000
