@@ -102,8 +102,8 @@ def is_class(unknown: Novelty, level: float) -> bool:
 def _misfit_lies_with(
     unknown: Novelty, window: Window, reference: Prepared, whole: Match, mapped: Match | None
 ) -> bool:
-    """Whether the misfit goes with the unknown events: without them, on both sides, at most `MISFIT_LEFT` of it stays,
-    and less than when moved inputs are mapped back.
+    """Whether the misfit goes with the unknown events: without them, on both sides, at most `MISFIT_LEFT` of its
+    effect stays, and less than when moved inputs are mapped back.
 
     Events of a new class come in addition to classes that are what they were. Events that were thrown out of known
     classes left these deformed, and however far out and close together they lie, the rest does not fit either.
@@ -113,7 +113,7 @@ def _misfit_lies_with(
     mean = seen.mean * reference.moments.scale / inside.scale
     known = np.flatnonzero(np.isfinite(mean))
     left = fit.match(inside.at(known), mean[known], seen.events)
-    return left.effect**2 <= MISFIT_LEFT * whole.effect**2 and (mapped is None or left.effect < mapped.effect)
+    return left.effect <= MISFIT_LEFT * whole.effect and (mapped is None or left.effect < mapped.effect)
 
 
 def _suspects(tested: tuple[Move, ...]) -> list[int]:

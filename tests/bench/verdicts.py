@@ -58,6 +58,10 @@ SHIFTS: dict[str, Verdict] = {
 }
 
 
+FIRST_WORLD = {"unknown": WORLDS, "rotated": WORLDS}
+"""Where a threshold was last chosen on the worlds from 0 (`MISFIT_LEFT`), those after them are shown."""
+
+
 class Unit(msgspec.Struct, frozen=True):
     """A few windows of one world, held against one of its references."""
 
@@ -105,7 +109,8 @@ def _verdicts(size: int, number: int) -> Iterator[Unit]:
     for kind in KINDS:
         for classes in CLASSES:
             for shift in SHIFTS:
-                yield Unit("verdicts", kind, classes, size, shift, number, 0, PER_WORLD[size])
+                first = FIRST_WORLD.get(shift, 0)
+                yield Unit("verdicts", kind, classes, size, shift, first + number, 0, PER_WORLD[size])
 
 
 @lru_cache(maxsize=1)
