@@ -197,7 +197,7 @@ def report(cells: list[Cell], levels: dict[str, dict[str, float]], command: str)
         "references of ten windows. Shifts: `prior` has Cohen's w of 0.25 to 1; `linear` one feature times 1.2, moved",
         "by 0.4 sd; `monotone` one feature stretched by 1.8 above its median and 0.7 below; `both` of the first two;",
         "`unknown` 5 % of the events in a new cluster; `rotated` every class turned by 60 degrees about its centre, in",
-        "pairs of features. `unknown` and `rotated` stand in worlds of their own, made after the last threshold had been",
+        "pairs of features. `unknown` and `rotated` stand in worlds of their own, made after the last threshold was",
         "chosen on others (`MISFIT_LEFT`). Below 95 % is in bold.",
         "",
         "| world | classes | window | " + " | ".join(SHIFTS) + " |",
