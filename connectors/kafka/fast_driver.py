@@ -31,8 +31,8 @@ except ImportError as error:
 
 log = logging.getLogger(__name__)
 
-# One call asks for this many records: a tenth of a millisecond of work per call would be lost in overhead.
-_RECORDS = 20_000
+# A partition whose queue is full is fetched again only after this, by default a second: queues are empty long before.
+_FULL_QUEUE_MILLISECONDS = 20
 _ANSWER_SECONDS = 30.0
 _MOVED_ON = (
     KafkaError.ILLEGAL_GENERATION,
@@ -71,6 +71,7 @@ class FastReader:
             "max.poll.interval.ms": settings.poll_interval // 1000,
             # Says where a partition ends, past transaction markers that never show as records.
             "enable.partition.eof": True,
+            "fetch.queue.backoff.ms": _FULL_QUEUE_MILLISECONDS,
         }
         if settings.instance is not None:
             options["group.instance.id"] = settings.instance
@@ -108,7 +109,7 @@ class FastReader:
 
     def poll(self, timeout: float) -> Sequence[Fetched]:
         try:
-            messages = self._consumer.consume(_RECORDS, timeout)
+            messages = self._consumer.consume(self._settings.poll_records, timeout)
         except KafkaException as error:
             raise ConnectorError(f"cannot read from Kafka: {error}") from error
         runs: dict[tuple[Any, Any], list[Any]] = {}

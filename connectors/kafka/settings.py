@@ -102,8 +102,9 @@ class SourceSettings:
     """After which a killed member's partitions go to the others."""
     poll_interval: Duration = _FIVE_MINUTES
     """Between two polls, after which a member counts as hung."""
-    poll_records: int = 2000
-    """Records per poll of the Python client."""
+    poll_records: int = 20_000
+    """At most so many records a poll. kafka-python asks for the next records when a poll has emptied what was fetched:
+    where polls are small the brokers are asked late, and reading stands still until they answer."""
     overtaken: Choice = "stop"
     """When retention has deleted records before they were read: stop with an error, or skip them and count."""
     assignment_timeout: Duration = _TWO_MINUTES
