@@ -20,7 +20,7 @@ from monitor.tables import read
 STANDARD = "-"
 
 # Read at once from one file: some thousand events, so that work per batch is spread thin, and still in the cache.
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 2 << 20
 
 # How often a followed directory is looked through for new files, in seconds.
 LISTING = 1.0

@@ -95,9 +95,10 @@ class Decoder:
         for kind in self._extractors:
             event = kind if event is None else event | kind
         self._decode_event: Callable[[Any], Any] = msgspec.json.Decoder(event).decode
-        records = msgspec.json.Decoder(event | list[event])
-        self._decode_record: Callable[[Any], Any] = records.decode
-        self._decode_lines: Callable[[Any], list[Any]] = records.decode_lines
+        # Lines taken as one text are events. Arrays are long, and gain little by being taken together.
+        self._decode_lines: Callable[[Any], list[Any]] = msgspec.json.Decoder(event).decode_lines
+        self._decode_record: Callable[[Any], Any] = msgspec.json.Decoder(event | list[event]).decode
+        self._only_kind = event if len(schemas) == 1 else None
 
     def decode(self, batch: RawBatch, now: int) -> DecodedBatch:
         """All events and rejections of a batch; `now` is in microseconds since the epoch."""
@@ -110,7 +111,8 @@ class Decoder:
             if items is None:
                 joined = None  # where one record is bad the next often is: no more vain attempts
                 items = self._parse(batch.records[first : first + _AT_ONCE], first, rejected)
-            for kind, part in self._parts(batch, first, items, rejected):
+            only = None if joined is None else self._only_kind
+            for kind, part in self._parts(batch, first, items, only, rejected):
                 waiting.setdefault(kind, []).append(part)
                 # A stream that has few of the records waits for more of them: an extraction costs the same for any few.
                 if sum(len(one.events) for one in waiting[kind]) >= _AT_ONCE:
@@ -131,11 +133,14 @@ class Decoder:
         return DecodedBatch(scored, late_labels, tuple(rejected))
 
     def _parts(
-        self, batch: RawBatch, first: int, items: list[Any], rejected: list[Rejected]
+        self, batch: RawBatch, first: int, items: list[Any], only: Any, rejected: list[Rejected]
     ) -> Iterator[tuple[Any, Part]]:
-        """The events of some records by their generated type; what has not the shape of one is rejected."""
+        """The events of some records by their generated type; what has not the shape of one is rejected.
+
+        `only` is the type that all of them are known to have, if any.
+        """
         index = np.arange(first, first + len(items))
-        kinds = set(map(type, items))
+        kinds = set(map(type, items)) if only is None else {only}
         if len(kinds) == 1 and kinds.isdisjoint((list, NoneType)):
             yield kinds.pop(), Part(items, index, None, batch.timestamps)
             return
@@ -148,7 +153,7 @@ class Decoder:
             yield kind, Part(events, index[places], position, batch.timestamps)
 
     def _parse_joined(self, records: Joined, first: int) -> list[Any] | None:
-        """For each of the next records its event or list of events; None if they have to be looked at one by one."""
+        """For each of the next records its event; None if they have to be looked at one by one."""
         stop = min(first + _AT_ONCE, len(records))
         text = records.joined(first, stop)
         if text is not None and len(text) <= self.limits.record_bytes:

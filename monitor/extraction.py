@@ -203,6 +203,9 @@ def _matrix(rows: Sequence[Any], columns: int) -> Matrix | None:
     """Rows that are all lists, or all objects, of numbers as a matrix, null as NaN; None for a mixture."""
     with suppress(TypeError):
         return _flat(rows, columns)
+    if columns == 2:
+        with suppress(AttributeError, struct.error):
+            return _pairs(rows)
     with suppress(TypeError):
         return _flat(list(map(astuple, rows)), columns)
     return None
@@ -216,6 +219,12 @@ def _flat(rows: Sequence[tuple[Any, ...]], columns: int) -> Matrix:
     except struct.error:  # a null
         flat = np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * columns)
     return flat.reshape(len(rows), columns)
+
+
+def _pairs(rows: Sequence[Any]) -> Matrix:
+    """Objects of two numbers, column by column: of so few it is faster than making tuples."""
+    numbers = [row.x0 for row in rows] + [row.x1 for row in rows]
+    return np.frombuffer(struct.pack(f"{len(numbers)}d", *numbers), np.float64).reshape(2, -1).T
 
 
 def _tuples(rows: Iterable[Any]) -> list[tuple[Any, ...]]:

@@ -70,14 +70,15 @@ class TimeWindows:
         published = panes + plan.size + plan.lateness <= closed
         if self._evidence is not None:
             self._evidence.add(arrivals, late, closed)
-        for pane in _distinct(panes[~published]):
+        for pane in _distinct(panes[~published] if published.any() else panes):
             members = (panes == pane) & ~published
             first = int(np.argmax(members))
             part = self._part(pane, arrivals.partition, arrivals.offsets[first], arrivals.marks_before[first])
             kept = members & ~late
             part.counts += WindowCounts(late=int(np.count_nonzero(members & late)))
             if kept.any():
-                part.add(arrivals.rows if kept.all() else arrivals.rows.take(kept), plan.most, plan.seed)
+                rows = arrivals.rows if kept.all() else arrivals.rows.take(np.flatnonzero(kept))
+                part.add(rows, plan.most, plan.seed)
         return Placed(late=late & ~published, published=published)
 
     def tell(self, told: Told, closed: int) -> None:
@@ -167,7 +168,5 @@ class TimeWindows:
 
 
 def _distinct(panes: Labels) -> list[int]:
-    """Most batches lie in one pane, which takes no sorting to see."""
-    if panes.size and panes.min() == panes.max():
-        return [int(panes[0])]
-    return [int(pane) for pane in np.unique(panes)]
+    """Neighbours mostly share their pane: only the first of each run of equals is looked at."""
+    return sorted({*panes[:1].tolist(), *panes[1:][panes[1:] != panes[:-1]].tolist()})
