@@ -5,17 +5,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from monitor.config import StreamSettings, load
+from monitor.config import StreamSettings
 from monitor.references import AnyReference
 from monitor.regression.stream import RegressionReference
-from monitor.running import opened
+from monitor.running import configured, opened
 from monitor.tables import duration_text
 from monitor.tolerances import REFERENCE_WINDOWS
 
 
 def check(path: Path) -> int:
     """Print the plan; problems end it with all of them listed."""
-    config = load(path)
+    config = configured(path)
     _, _, watched = opened(config, path.parent)
     console = Console(markup=False)  # brackets in paths and names are brackets
     console.print(f"{path}: fine. A run would", highlight=False)

@@ -13,7 +13,7 @@ window = { size = "5m", lateness = "30s" }
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -234,8 +234,15 @@ class Config:
                 yield f'streams.{name}: `corrected = "live"` wants {" and ".join(missing)} in [sink]'
 
 
-def load(path: Path, environment: Mapping[str, str] = os.environ) -> Config:
-    """The configuration in a file, or a ConfigurationError with every problem. Paths in it are relative to it."""
+def load(
+    path: Path,
+    environment: Mapping[str, str] = os.environ,
+    further: Callable[[Mapping[str, Any], Sequence[str]], Sequence[str]] = lambda _, __: (),
+) -> Config:
+    """The configuration in a file, or a ConfigurationError with every problem. Paths in it are relative to it.
+
+    If there are any, `further` is given the table and the problems, and may add others that it knows how to find.
+    """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -243,9 +250,10 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError([f"{path} is not TOML: {error}"]) from error
     problems: list[str] = []
-    config = read(Config, substituted(table, "", problems, environment), "", problems)
+    table = substituted(table, "", problems, environment)
+    config = read(Config, table, "", problems)
     if config is None or problems:
-        raise ConfigurationError(problems)
+        raise ConfigurationError([*problems, *further(table, problems)])
     streams = {
         name: replace(
             stream,

@@ -39,14 +39,14 @@ _Made = TypeVar("_Made")
 
 def run(path: Path) -> int:
     """Watch until the source ends or a signal comes."""
-    config = load(path)
+    config = configured(path)
     watch(config, path.parent)
     return 0
 
 
 def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
     """The same over files, once, with all results written anew to `out`."""
-    config = load(path)
+    config = configured(path)
     if not config.source["url"].startswith(ENDING) or config.source.get("follow"):
         raise ConfigurationError([f"source: replay wants one that ends ({' or '.join(ENDING)}), without `follow`"])
     _check_place(out, [path, *_inputs(config, path.parent)], overwrite=overwrite)
@@ -60,6 +60,25 @@ def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
             raise ShiftwatchError(f"the replay was interrupted: {out} was not written")
         results.replace(out)
     return 0
+
+
+def configured(path: Path) -> Config:
+    """The configuration in a file, or every problem with it and with the connectors and references that it names."""
+
+    def further(table: Mapping[str, Any], known: Sequence[str]) -> list[str]:
+        problems: list[str] = []
+        ends: list[Any] = [table.get("source"), table.get("sink")]
+        whole = all(isinstance(end, Mapping) and isinstance(end.get("url"), str) for end in ends)
+        if whole and not any(one.startswith(("source", "sink")) for one in known):
+            _attempt(problems, lambda: open_both(_url_and_options(ends[0]), _url_and_options(ends[1]), path.parent))
+        streams = table.get("streams")
+        for stream in streams.values() if isinstance(streams, Mapping) else ():
+            reference = stream.get("reference") if isinstance(stream, Mapping) else None
+            if isinstance(reference, str):
+                _attempt(problems, partial(load_reference, path.parent / reference))
+        return problems
+
+    return load(path, further=further)
 
 
 def _check_place(out: Path, inputs: Sequence[Path], *, overwrite: bool) -> None:

@@ -86,10 +86,11 @@ class Cell(msgspec.Struct, frozen=True):
 
 def units() -> Iterator[Unit]:
     """The whole study: everything in one world of each kind before anything in the next."""
-    yield from _levels()
     for number in range(WORLDS):
         for size in SIZES:
             yield from _verdicts(size, number)
+        if number == 0:
+            yield from _levels()
 
 
 def _levels() -> Iterator[Unit]:

@@ -7,6 +7,7 @@ import pytest
 from monitor.config import Config, load
 from monitor.countwindows import CountPlan
 from monitor.errors import ConfigurationError
+from monitor.running import configured
 from monitor.tables import duration_text, substituted
 from monitor.timewindows import TimePlan
 
@@ -79,6 +80,26 @@ def test_a_stream_that_is_no_table_hides_no_problem_of_another(tmp_path: Path) -
         "streams.other: want a table, got 3",
         'streams.fraud.window.size: want a duration like "30s", "5m" or "1h", got \'5\'',
     ]
+
+
+def test_what_connectors_and_references_lack_is_listed_with_the_rest(tmp_path: Path) -> None:
+    text = GOOD.replace('"5m"', '"5"').replace('events.jsonl"', 'events.jsonl"\nfolow = true')
+    with pytest.raises(ConfigurationError) as caught:
+        configured(written(tmp_path, text))
+    assert caught.value.problems == (
+        'streams.fraud.window.size: want a duration like "30s", "5m" or "1h", got \'5\'',
+        "source.folow: there is no such setting (did you mean 'follow'?)",
+        f"{tmp_path / 'fraud.ref'}: no such file",
+    )
+
+
+def test_ends_that_miss_a_secret_are_not_complained_of_twice(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        configured(written(tmp_path, GOOD.replace("jsonl:events.jsonl", "${NO_SUCH_VARIABLE}")))
+    assert caught.value.problems == (
+        "source.url: the environment has no variable 'NO_SUCH_VARIABLE'",
+        f"{tmp_path / 'fraud.ref'}: no such file",
+    )
 
 
 @pytest.mark.parametrize(
