@@ -107,9 +107,27 @@ class Reassigned:
 
     came: frozenset[str] = field(default_factory=frozenset)
     gone: frozenset[str] = field(default_factory=frozenset)
-    refused: bool = False
-    """A commit was refused: what it held is read again by whoever has the partitions now."""
+    refused: str = ""
+    """Why a commit was refused, if that is what happened: what it held is read again by whoever has the partitions
+    now."""
 
 
-Happening = BatchTaken | WindowAssessed | SeriesSeen | OutcomeKnown | LabelsWaiting | Committed | Turned | Reassigned
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Status page, metrics and API are there for whoever asks."""
+
+    address: str
+
+
+Happening = (
+    BatchTaken
+    | WindowAssessed
+    | SeriesSeen
+    | OutcomeKnown
+    | LabelsWaiting
+    | Committed
+    | Turned
+    | Reassigned
+    | Listening
+)
 Observer = Callable[[Happening], None]

@@ -352,7 +352,7 @@ class History:
             flow,
             event_time=dict(self._event_time),
             reassignments=flow.reassignments + moved,
-            refused=flow.refused + change.refused,
+            refused=flow.refused + bool(change.refused),
         )
 
     def _with_window(self, assessed: WindowAssessed) -> Snapshot:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from monitor.happenings import BatchTaken, Happening, Observer, Turned, WindowAssessed
+from monitor.happenings import BatchTaken, Happening, Listening, Observer, Turned, WindowAssessed
 
 WINDOWS_SHOWN = 15
 COLOURS = {"stable": "green", "insufficient-data": "dim"}
@@ -22,6 +22,7 @@ class LiveTable:
     def __init__(self) -> None:
         self._rows: deque[tuple[Text, ...]] = deque(maxlen=WINDOWS_SHOWN)
         self._events = self._rejected = self._late = self._waiting = 0
+        self._address = ""
 
     def __call__(self, happening: Happening) -> None:
         """Take note."""
@@ -33,13 +34,15 @@ class LiveTable:
             self._late += sum(happening.late.values()) + sum(happening.late_after_idle.values())
         elif isinstance(happening, Turned):
             self._waiting = happening.waiting_events
+        elif isinstance(happening, Listening):
+            self._address = f"\nstatus page: {happening.address}"
 
     def __rich__(self) -> Table:
         """The table as it is now."""
         table = Table(
             title="Shiftwatch",
             caption=f"{self._events:,} events, {self._waiting:,} in open windows, {self._late:,} late, "
-            f"{self._rejected:,} rejected",
+            f"{self._rejected:,} rejected{self._address}",
             expand=True,
         )
         for heading, justify in (("window ends", "left"), ("stream", "left"), ("events", "right"), ("verdict", "left")):

@@ -11,7 +11,16 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from monitor.happenings import BatchTaken, Committed, Happening, OutcomeKnown, Reassigned, SeriesSeen, WindowAssessed
+from monitor.happenings import (
+    BatchTaken,
+    Committed,
+    Happening,
+    Listening,
+    OutcomeKnown,
+    Reassigned,
+    SeriesSeen,
+    WindowAssessed,
+)
 
 _LOG = logging.getLogger("shiftwatch")
 _OURS = (_LOG, logging.getLogger("monitor"), logging.getLogger("connectors"))
@@ -60,9 +69,12 @@ def log(happening: Happening) -> None:
     elif isinstance(happening, Committed):
         _say(logging.DEBUG, "committed", partitions=len(happening.checkpoint.progress), seconds=happening.seconds)
     elif isinstance(happening, Reassigned):
-        level = logging.WARNING if happening.refused else logging.INFO
-        came, gone = sorted(happening.came), sorted(happening.gone)
-        _say(level, "commit refused" if happening.refused else "partitions changed", came=came, gone=gone)
+        if happening.refused:
+            _say(logging.WARNING, "commit refused", reason=happening.refused)
+        else:
+            _say(logging.INFO, "partitions changed", came=sorted(happening.came), gone=sorted(happening.gone))
+    elif isinstance(happening, Listening):
+        _say(logging.INFO, "listening", address=happening.address)
 
 
 class Totals:

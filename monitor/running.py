@@ -20,7 +20,7 @@ from monitor.config import Config, StreamSettings, load
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder
 from monitor.evidence import EvidencePlan
-from monitor.happenings import BatchTaken, Happening, Observer
+from monitor.happenings import BatchTaken, Happening, Listening, Observer
 from monitor.logs import Totals, log, logging_to_stderr
 from monitor.publishing import Watched
 from monitor.references import AnyReference, load_reference
@@ -124,7 +124,11 @@ def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> boo
     source, sink, watched = opened(config, base)
     collect_garbage_rarely()
     ends = (source, sink)
-    with stop_on_signals() as stopping, shown(config) as showing, served(config, base, watched, ends) as serving:
+    with (
+        stop_on_signals() as stopping,
+        shown(config) as showing,
+        served(config, base, watched, ends, showing) as serving,
+    ):
         told = [*showing, *serving, *keyed(source), *observers]
         service(config, watched, source, sink, [*told, series(config, watched, told)]).run(stopping)
         return not stopping()
@@ -270,7 +274,7 @@ def shown(config: Config) -> Iterator[list[Observer]]:
 
 @contextmanager
 def served(
-    config: Config, base: Path, watched: Mapping[str, Watched], ends: tuple[Source, Sink]
+    config: Config, base: Path, watched: Mapping[str, Watched], ends: tuple[Source, Sink], told: Sequence[Observer]
 ) -> Iterator[list[Observer]]:
     """Status page, metrics and API meanwhile, where the configuration has a [server]."""
     settings = config.server
@@ -287,7 +291,9 @@ def served(
         source=ends[0],
         sink=ends[1],
     )
-    with serving(settings, history, base):
+    with serving(settings, history, base) as address:
+        for observer in told:
+            observer(Listening(address))
         yield [history]
 
 

@@ -273,9 +273,9 @@ class Service:
         started = self._clock.elapsed()
         try:
             self._sink.commit(checkpoint)
-        except CommitRefusedError:
+        except CommitRefusedError as error:
             self._refused = True
-            self._tell(Reassigned(refused=True))
+            self._tell(Reassigned(refused=str(error)))
         else:
             self._ledger.committed(checkpoint)
             self._correcting.published(messages)

@@ -86,7 +86,7 @@ def test_a_partition_that_went_has_no_newest_event_any_more() -> None:
 
 def test_a_refused_commit_is_counted_and_no_reassignment() -> None:
     story = Story()
-    story.tell(Reassigned(refused=True))
+    story.tell(Reassigned(refused="the group moved on"))
     assert (story.history.snapshot.flow.refused, story.history.snapshot.flow.reassignments) == (1, 0)
 
 

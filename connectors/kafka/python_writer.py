@@ -1,0 +1,171 @@
+"""Writing with kafka-python: transactions that end one way or the other, whatever becomes of the brokers.
+
+Public API only; each workaround names the measured behaviour that it is for.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+
+from connectors.kafka import cluster
+from connectors.kafka.driver import Committed, Place, Record
+from connectors.kafka.python_values import CLOSE_MILLISECONDS, MOVED_ON, as_offsets
+from connectors.kafka.settings import SinkSettings
+from connectors.kafka.watchdog import within
+from monitor.errors import CommitRefusedError, ConnectorError
+
+log = logging.getLogger(__name__)
+
+
+class PythonWriter:
+    """A `Writer` on KafkaProducer."""
+
+    def __init__(self, settings: SinkSettings, transactional_id: str | None) -> None:
+        self._settings = settings
+        self._transactional_id = transactional_id
+        # The brokers abort a transaction that takes longer, so there is nothing to wait for after that.
+        self._patience = settings.transaction_timeout / 1e6
+        self._futures: list[Any] = []
+        cluster.partitions(settings.connection, settings.topics)
+        self._producer = self._connect()
+
+    def _connect(self) -> Any:
+        """A producer that may begin a transaction; what an earlier one of that name left open is ended."""
+        deadline = time.monotonic() + self._settings.commit_timeout / 1e6
+        while True:
+            producer = self._make()
+            if self._transactional_id is None:
+                return producer
+            what = f"start transactions as {self._transactional_id}"
+            try:
+                within(self._patience, partial(self._do, what, producer.init_transactions))
+            except TimeoutError as error:
+                _leave(producer)
+                if time.monotonic() > deadline:
+                    raise ConnectorError(f"Kafka: cannot {what}: no answer, asked again and again") from error
+                log.warning("Kafka: no answer within %.0f s: trying again to %s", self._patience, what)
+            else:
+                return producer
+
+    def _make(self) -> Any:
+        settings = self._settings
+        return cluster.connect(
+            settings.connection,
+            KafkaProducer,
+            transactional_id=self._transactional_id,
+            transaction_timeout_ms=settings.transaction_timeout // 1000,
+            compression_type=None if settings.compression == "none" else settings.compression,
+            allow_auto_create_topics=False,
+            acks="all",
+            linger_ms=5,
+            batch_size=256 * 1024,
+            # Head room over the longest message that the sink sends: keys, headers and framing.
+            max_request_size=settings.max_message_bytes + 64 * 1024,
+            # Adding offsets right after the last transaction is answered "not yet": ask again soon, not after 100 ms.
+            retry_backoff_ms=10,
+        )
+
+    def check(self, topics: Collection[str]) -> None:
+        for topic in topics:
+            self._do(f"write to {topic}", self._producer.partitions_for, topic)
+
+    def cleanup(self, topic: str) -> str | None:
+        return cluster.cleanup(self._settings.connection, topic)
+
+    def begin(self) -> None:
+        self._do("begin a transaction", self._producer.begin_transaction)
+
+    def send(self, records: Sequence[Record]) -> None:
+        for record in records:
+            future = self._do(
+                f"write to {record.topic}",
+                self._producer.send,
+                record.topic,
+                value=record.value,
+                key=record.key,
+                headers=list(record.headers),
+            )
+            self._futures.append(future)
+
+    def flush(self) -> None:
+        futures, self._futures = self._futures, []
+        self._flush(self._producer, futures)
+
+    def commit(self, offsets: Mapping[Place, Committed], membership: object) -> None:
+        """A producer that does not answer is replaced: its successor ends the transaction, one way or the other.
+
+        A request to a coordinator whose broker refuses the connection is dropped by kafka-python 3.0.12, and whoever
+        waits for its answer waits for ever. As nobody knows how far it came, it counts as refused: what is committed
+        is read from the group.
+        """
+        futures, self._futures = self._futures, []
+        try:
+            within(self._patience, partial(self._end, self._producer, futures, offsets, membership))
+        except MOVED_ON as error:
+            self.abort()
+            raise CommitRefusedError(f"the group moved on: {error}") from error
+        except KafkaError as error:
+            raise ConnectorError(f"the transaction failed: {error}") from error
+        except TimeoutError as error:
+            self._replace("commit")
+            raise CommitRefusedError(f"no answer to a commit within {self._patience:.0f} s") from error
+
+    def abort(self) -> None:
+        self._futures.clear()
+        try:
+            within(self._patience, partial(self._do, "abort the transaction", self._producer.abort_transaction))
+        except TimeoutError:
+            self._replace("abort")
+
+    def _end(
+        self, producer: Any, futures: Sequence[Any], offsets: Mapping[Place, Committed], membership: object
+    ) -> None:
+        """Of this very producer: when this is late, the next one has taken its place."""
+        self._flush(producer, futures)
+        if offsets:
+            producer.send_offsets_to_transaction(as_offsets(offsets), membership)
+        producer.commit_transaction()
+
+    def _flush(self, producer: Any, futures: Sequence[Any]) -> None:
+        self._do("write", producer.flush)
+        for future in futures:
+            self._do("write", future.get)
+
+    def _replace(self, what: str) -> None:
+        log.warning("Kafka: no answer to a transaction's %s within %.0f s: connecting anew", what, self._patience)
+        _leave(self._producer)
+        self._producer = self._connect()
+
+    def close(self) -> None:
+        try:
+            self._producer.close(timeout=CLOSE_MILLISECONDS / 1000)
+        except KafkaError as error:
+            log.warning("closing the producer: %s", error)
+
+    def _do(self, what: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        try:
+            return call(*arguments, **options)
+        except KafkaError as error:
+            raise ConnectorError(f"Kafka: cannot {what}: {error}") from error
+
+
+def _leave(producer: Any) -> None:
+    """Close a producer that does not answer, and do not wait for it.
+
+    The abort drops its messages: as long as it holds any it does not close, and keeps a processor busy.
+    """
+
+    def close() -> None:
+        with suppress(KafkaError, TimeoutError):
+            within(CLOSE_MILLISECONDS / 1000, producer.abort_transaction)
+        with suppress(KafkaError):
+            producer.close(timeout=CLOSE_MILLISECONDS / 1000)
+
+    threading.Thread(target=close, name="shiftwatch-kafka-leave", daemon=True).start()

@@ -1,0 +1,78 @@
+"""Joining a group on Apache Kafka in a hurry: the service polls for moments only while windows are being assessed."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from connectors.kafka import source_settings
+from connectors.kafka.python_driver import PythonReader
+from tests.kafka.apache import Cluster
+from tests.kafka.topics import Broker, unique
+
+
+@pytest.fixture
+def broker(apache_kafka: Cluster) -> Broker:
+    return Broker(apache_kafka)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.002])
+def test_a_member_that_polls_for_moments_joins_and_stays(broker: Broker, seconds: float) -> None:
+    topic = filled(broker)
+    reader = joined(broker, topic)
+    try:
+        poll_until(reader, seconds, lambda: reader.membership() is not None)
+        generation, later = reader.membership(), time.monotonic() + 1
+        poll_until(reader, seconds, lambda: time.monotonic() > later)
+        assert reader.membership() == generation, "no second join, which moments would cut off"
+    finally:
+        reader.close()
+
+
+def test_partitions_that_are_added_while_polls_are_short_are_read(broker: Broker) -> None:
+    topic = filled(broker)
+    reader = joined(broker, topic)
+    try:
+        poll_until(reader, 0.0, lambda: reader.membership() is not None)
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
+        time.sleep(0.3)
+        reader._consumer.topics()  # looks at once for what it would see within some minutes
+        poll_until(reader, 0.0, lambda: reader.membership() is not None and len(assigned(reader)) == 3)
+    finally:
+        reader.close()
+
+
+def filled(broker: Broker) -> str:
+    """A topic that always has more to read."""
+    topic = unique("hurry")
+    broker.create(topic)
+    broker.produce(topic, {0: [b"{}"] * 100_000})
+    return topic
+
+
+def joined(broker: Broker, topic: str) -> PythonReader:
+    options = {"bootstrap": broker.bootstrap, "topics": topic, "group": unique("g"), "poll_records": 50}
+    reader = PythonReader(source_settings(options))
+    reader.subscribe([topic])
+    return reader
+
+
+def assigned(reader: PythonReader) -> set[object]:
+    return set(reader._consumer.assignment())
+
+
+def poll_until(reader: PythonReader, seconds: float, reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not reached():
+        assert time.monotonic() < deadline, f"not reached, in state {reader._consumer.group_metadata().state}"
+        poll(reader, seconds)
+
+
+def poll(reader: PythonReader, seconds: float) -> None:
+    """Once, beginning at the beginning of what is assigned."""
+    reader.poll(seconds)
+    for change in reader.changes():
+        if change.kind == "assigned":
+            reader.seek(dict.fromkeys(change.places, 0))
