@@ -247,7 +247,7 @@ def load(
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError([f"cannot read the configuration {path}: {error}"]) from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigurationError([f"{path} is not TOML: {error}"]) from error
     problems: list[str] = []
     table = substituted(table, "", problems, environment)

@@ -69,12 +69,12 @@ def configured(path: Path) -> Config:
         problems: list[str] = []
         ends: list[Any] = [table.get("source"), table.get("sink")]
         whole = all(isinstance(end, Mapping) and isinstance(end.get("url"), str) for end in ends)
-        if whole and not any(one.startswith(("source", "sink")) for one in known):
+        if whole and not any(one.startswith(("source.", "sink.")) for one in known):
             _attempt(problems, lambda: open_both(_url_and_options(ends[0]), _url_and_options(ends[1]), path.parent))
         streams = table.get("streams")
-        for stream in streams.values() if isinstance(streams, Mapping) else ():
+        for name, stream in streams.items() if isinstance(streams, Mapping) else ():
             reference = stream.get("reference") if isinstance(stream, Mapping) else None
-            if isinstance(reference, str):
+            if isinstance(reference, str) and not any(one.startswith(f"streams.{name}.reference:") for one in known):
                 _attempt(problems, partial(load_reference, path.parent / reference))
         return problems
 
@@ -178,7 +178,9 @@ def _outline(stream: StreamSettings, schema: StreamSchema) -> Outline:
     assert stream.outline is not None  # noqa: S101 - opened() has looked
     try:
         outline = Outline.from_message(json.loads(stream.outline.read_bytes()))
-    except ValueError as error:
+    except OSError as error:
+        raise ConfigurationError([f"{stream.outline}: cannot be read: {error}"]) from error
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError([f"{stream.outline}: not the JSON of a model's outline: {error!r}"]) from error
     unknown = sorted(set(outline.names) - {feature.name for feature in schema.features})
     if unknown:
@@ -302,10 +304,13 @@ def _url_and_options(table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _attempt(problems: list[str], make: Callable[[], _Made]) -> _Made | None:
+    """What is made, or None and the reasons among the problems: once, though streams may share a reference."""
+    found: Sequence[str]
     try:
         return make()
     except ConfigurationError as error:
-        problems.extend(error.problems)
+        found = error.problems
     except (ShiftwatchError, OSError) as error:
-        problems.append(str(error))
+        found = [str(error)]
+    problems.extend(one for one in found if one not in problems)
     return None

@@ -17,6 +17,8 @@ Duration = NewType("Duration", int)
 """Microseconds; written as "250ms", "30s", "5m", "1h" or "1d"."""
 
 _Table = TypeVar("_Table")
+_LONGEST = 36_500 * 86_400_000_000
+"""A hundred years, so that no time that is reckoned with overflows."""
 _UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _REFERENCE = re.compile(r"\$\{(file:)?([^}]*)\}")
 
@@ -74,7 +76,7 @@ def substituted(value: Any, where: str, problems: list[str], environment: Mappin
         if from_file:
             try:
                 return Path(name).read_text(encoding="utf-8").rstrip("\n")
-            except (OSError, UnicodeDecodeError) as error:
+            except (OSError, ValueError) as error:  # no UTF-8, or no path
                 problems.append(f"{where}: cannot read ${{file:{name}}}: {error}")
         elif name in environment:
             return environment[name]
@@ -82,7 +84,10 @@ def substituted(value: Any, where: str, problems: list[str], environment: Mappin
             problems.append(f"{where}: the environment has no variable {name!r}")
         return ""
 
-    return _Outside(_REFERENCE.sub(looked_up, value), value) if _REFERENCE.search(value) else value
+    found = _Outside(_REFERENCE.sub(looked_up, value), value) if _REFERENCE.search(value) else value
+    if "\0" in found:
+        problems.append(f"{where}: no text here may hold a null character")
+    return found
 
 
 def duration_text(microseconds: int) -> str:
@@ -143,7 +148,10 @@ def _duration(value: Any) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", value) if isinstance(value, str) else None
     if match is None:
         raise _Bad('a duration like "30s", "5m" or "1h"')
-    return round(float(match[1]) * _UNITS[match[2]])
+    microseconds = float(match[1]) * _UNITS[match[2]]
+    if microseconds > _LONGEST:
+        raise _Bad(f"at most {duration_text(_LONGEST)}")
+    return round(microseconds)
 
 
 def _required(field: Field[Any]) -> bool:

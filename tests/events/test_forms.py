@@ -29,6 +29,21 @@ def test_lists_and_objects_of_posteriors_and_features_are_the_same() -> None:
         assert same(rows(decode(*mixture)), rows(decode(listed, listed)))
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_rows_lie_in_memory_alike_however_they_are_written(classes: int) -> None:
+    """Sums over a column depend in their last bits on how it lies in memory."""
+    names = tuple("abc"[:classes])
+    decoder = Decoder([StreamSchema("shop", names, tuple(Feature(name) for name in names))])
+    numbers = [1.0, 0.0, 0.0][:classes]
+    listed = {**GOOD, "posteriors": numbers, "features": numbers}
+    keyed = {**GOOD, "posteriors": dict(zip(names, numbers, strict=True)), "features": dict.fromkeys(names, 0.5)}
+    for mixture in ([listed] * 4, [keyed] * 4, [keyed, listed] * 2, [{**keyed, "features": {}}] * 4):
+        found = rows(decode(*mixture, decoder=decoder))
+        assert found.posteriors.flags.c_contiguous
+        assert found.features is not None
+        assert found.features.flags.c_contiguous
+
+
 def test_an_array_of_events_is_its_events_with_the_array_s_record_index() -> None:
     apart = decode(GOOD, GOOD, GOOD)
     together = decode([GOOD, GOOD], GOOD)

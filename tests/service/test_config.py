@@ -102,6 +102,32 @@ def test_ends_that_miss_a_secret_are_not_complained_of_twice(tmp_path: Path) -> 
     )
 
 
+def test_no_problem_hides_another_nor_comes_twice(tmp_path: Path) -> None:
+    stream = '[streams.{0}]\nreference = "{1}.ref"\nwindow = {{ size = "5m", lateness = "0s" }}\n'
+    text = GOOD.replace("events.jsonl", 'events.jsonl"\nfolow = "true') + "[sourceful]\n"
+    with pytest.raises(ConfigurationError) as caught:
+        configured(written(tmp_path, text + stream.format("a", "fraud") + stream.format("b", "${NO_SUCH_VARIABLE}")))
+    assert caught.value.problems == (
+        "streams.b.reference: the environment has no variable 'NO_SUCH_VARIABLE'",
+        "sourceful: there is no such setting (did you mean 'source'?)",
+        "source.folow: there is no such setting (did you mean 'follow'?)",
+        f"{tmp_path / 'fraud.ref'}: no such file",
+    )
+
+
+def test_null_characters_are_named_where_they_stand(tmp_path: Path) -> None:
+    text = GOOD.replace("events.jsonl", "a\\u0000b").replace("fraud.ref", "${file:a\\u0000b}")
+    with pytest.raises(ConfigurationError) as caught:
+        configured(written(tmp_path, text))
+    first, second = caught.value.problems
+    assert first == "source.url: no text here may hold a null character"
+    assert second.startswith("streams.fraud.reference: cannot read ${file:a")
+
+
+def test_toml_that_is_nested_too_deeply_is_a_clear_error(tmp_path: Path) -> None:
+    assert "is not TOML" in problems(tmp_path, "a = " + "[" * 5_000)[0]
+
+
 @pytest.mark.parametrize(
     ("window", "complaint"),
     [
@@ -110,6 +136,8 @@ def test_ends_that_miss_a_secret_are_not_complained_of_twice(tmp_path: Path) -> 
         ('{ size = "5m", lateness = "0s", count = 5 }', "either `size`"),
         ('{ size = "5m", slide = "2m", lateness = "0s" }', "multiple of `slide`"),
         ('{ size = "0s", lateness = "0s" }', "above zero"),
+        ('{ size = "36501d", lateness = "0s" }', "at most 36500d"),
+        ('{ size = "' + "9" * 400 + 'd", lateness = "0s" }', "at most 36500d"),
         ("{ count = 0 }", "at least 1"),
         ('{ size = "5m", lateness = "0s", max_events = 0 }', "max_events"),
         ("{ count = true }", "a whole number"),
