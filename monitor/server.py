@@ -59,8 +59,9 @@ def serving(settings: ServerSettings, history: History, base: Path = Path()) -> 
     thread = Thread(target=server.run, kwargs={"sockets": [listener]}, name="http", daemon=True)
     thread.start()
     scheme, port = "https" if settings.certificate else "http", listener.getsockname()[1]
+    host = f"[{settings.host}]" if listener.family == socket.AF_INET6 else settings.host
     try:
-        yield f"{scheme}://{settings.host}:{port}"
+        yield f"{scheme}://{host}:{port}"
     finally:
         server.should_exit = True
         thread.join()

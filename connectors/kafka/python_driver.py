@@ -101,16 +101,15 @@ class PythonReader:
         # Metadata in this client before the first poll: without it 3-5 % of starts got an empty assignment. And after
         # subscribing: what came before counts as a change of the topics, and the group is joined twice.
         for topic in topics:
-            self._consumer.partitions_for_topic(topic)
+            self._ask(self._consumer.partitions_for_topic, topic)
 
     def assign(self, places: Collection[Place]) -> None:
         self._consumer.assign([as_partition(place) for place in places])
         self._listener.changes.append(Change("assigned", frozenset(places)))
 
     def changes(self) -> Sequence[Change]:
-        found = list(self._listener.changes)
-        self._listener.changes.clear()
-        return found
+        waiting = self._listener.changes
+        return [waiting.popleft() for _ in range(len(waiting))]  # one noted meanwhile is left for the next call
 
     def changed(self) -> bool:
         return bool(self._listener.changes)
@@ -143,7 +142,7 @@ class PythonReader:
         """
         log.warning("Kafka: joining group %s anew: the client forgot that it was joining", self._settings.group)
         ours = as_places(self._consumer.assignment())
-        self._consumer.unsubscribe()
+        self._ask(self._consumer.unsubscribe)
         self._listener.changes.append(Change("revoked", ours))
         self.subscribe(self._settings.topics)
 

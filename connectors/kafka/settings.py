@@ -120,8 +120,8 @@ class SourceSettings:
             yield "want a `group` beside `instance`: a static member is a member"
         if self.start not in ("earliest", "latest") and _time(self.start) is None:
             yield f"want `start` as earliest, latest or a time such as 2026-11-18T09:00:00Z, got {self.start!r}"
-        if self.poll_records < 1:
-            yield f"want `poll_records` of at least 1, got {self.poll_records}"
+        if not 1 <= self.poll_records <= 1_000_000:  # librdkafka gives no more
+            yield f"want `poll_records` from 1 to 1000000, got {self.poll_records}"
         yield from _not_positive(self, "session_timeout", "poll_interval", "assignment_timeout", "stall_timeout")
 
 

@@ -54,7 +54,8 @@ def test_every_problem_is_listed_at_once() -> None:
         ({"instance": "one"}, "want a `group` beside `instance`"),
         ({"session_timeout": "0s"}, "want `session_timeout` above zero"),
         ({"connect_timeout": "0s"}, "want `connect_timeout` above zero"),
-        ({"poll_records": 0}, "want `poll_records` of at least 1"),
+        ({"poll_records": 0}, "want `poll_records` from 1 to 1000000"),
+        ({"poll_records": 1_000_001}, "want `poll_records` from 1 to 1000000"),
     ],
 )
 def test_what_types_cannot_say_is_said_in_words(options: dict[str, object], complaint: str) -> None:

@@ -146,6 +146,11 @@ def test_it_speaks_tls(story: Story, tmp_path: Path) -> None:
         assert httpx.get(url + "/healthz", verify=trusted).text == "alive\n"
 
 
+def test_an_address_of_the_sixth_version_can_be_followed(story: Story) -> None:
+    with serving(ServerSettings(host="::1", port=0), story.history) as url:
+        assert httpx.get(url + "/healthz").text == "alive\n"
+
+
 def test_what_cannot_be_listened_on_or_loaded_is_a_problem_of_the_configuration(story: Story, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

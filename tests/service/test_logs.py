@@ -5,8 +5,9 @@ import logging
 
 import pytest
 
-from monitor.happenings import BatchTaken
-from monitor.logs import Totals, logging_to_stderr
+from monitor.happenings import BatchTaken, Listening, Reassigned
+from monitor.live import LiveTable
+from monitor.logs import Totals, log, logging_to_stderr
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
@@ -33,6 +34,24 @@ def test_a_library_that_repeats_itself_is_quoted_once_in_a_while(capsys: pytest.
         ("connection refused", "kafka.net.manager", 9),
         ("connection refused", "kafka.net.manager", 9),
     ]
+
+
+def test_where_the_server_listens_is_said_in_log_and_live_table(capsys: pytest.CaptureFixture[str]) -> None:
+    with logging_to_stderr("json", "info"):
+        log(Listening("http://127.0.0.1:8321"))
+    (line,) = said(capsys)
+    assert (line["message"], line["address"]) == ("listening", "http://127.0.0.1:8321")
+    table = LiveTable()
+    assert "status page" not in str(table.__rich__().caption)
+    table(Listening("http://127.0.0.1:8321"))
+    assert str(table.__rich__().caption).endswith("status page: http://127.0.0.1:8321")
+
+
+def test_a_refused_commit_is_a_warning_that_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    with logging_to_stderr("json", "info"):
+        log(Reassigned(refused="the group moved on"))
+    (line,) = said(capsys)
+    assert (line["level"], line["message"], line["reason"]) == ("warning", "commit refused", "the group moved on")
 
 
 def test_afterwards_the_loggers_are_as_they_were(capsys: pytest.CaptureFixture[str]) -> None:
