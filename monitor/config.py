@@ -59,6 +59,8 @@ class WindowSettings:
                 yield "want `size` above zero, and a whole multiple of `slide`"
         if self.max_events < 1:
             yield "want `max_events` of at least 1"
+        if not 0 <= self.seed < 2**64:
+            yield f"want `seed` from 0 to 2^64 - 1, got {self.seed}"
 
     @property
     def plan(self) -> Plan:

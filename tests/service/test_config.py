@@ -140,6 +140,7 @@ def test_toml_that_is_nested_too_deeply_is_a_clear_error(tmp_path: Path) -> None
         ('{ size = "' + "9" * 400 + 'd", lateness = "0s" }', "at most 36500d"),
         ("{ count = 0 }", "at least 1"),
         ('{ size = "5m", lateness = "0s", max_events = 0 }', "max_events"),
+        ('{ size = "5m", lateness = "0s", seed = -1 }', "want `seed` from 0"),
         ("{ count = true }", "a whole number"),
     ],
 )
