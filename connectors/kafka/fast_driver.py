@@ -55,6 +55,8 @@ class FastReader:
         self._places: frozenset[Place] = frozenset()
         self._positions: dict[Place, int] = {}
         self._held: frozenset[Place] = frozenset()
+        self._lost: set[Place] = set()
+        """Whose next record has been deleted, which the next poll says: this one brought records of others."""
         self._membership: object | None = None
         self._errors = 0
         cluster.partitions(settings.connection, settings.topics)
@@ -102,31 +104,38 @@ class FastReader:
         if not positions:
             return
         self._positions |= positions
+        self._lost -= positions.keys()
         self._consumer.incremental_unassign([TopicPartition(*place) for place in positions])
         self._consumer.incremental_assign([TopicPartition(*place, offset) for place, offset in positions.items()])
         # The pause of `_on_assign` outlives the new assignment.
         self._consumer.resume([TopicPartition(*place) for place in positions if place not in self._held])
 
     def poll(self, timeout: float) -> Sequence[Fetched]:
+        self._tell_lost()
         try:
             messages = self._consumer.consume(self._settings.poll_records, timeout)
         except KafkaException as error:
             raise ConnectorError(f"cannot read from Kafka: {error}") from error
         runs: dict[tuple[Any, Any], list[Any]] = {}
-        lost: dict[Place, int] = {}
         for message in messages:
             place: tuple[Any, Any] = (message.topic(), message.partition())
             if message.error() is None:
                 runs.setdefault(place, []).append(message)
             else:
-                self._take_error(Place(*place), message, lost)
+                self._take_error(Place(*place), message)
         fetched = [_fetched(Place(*place), run) for place, run in runs.items()]
         for each in fetched:
             end = int(each.offsets[-1]) + 1
             self._positions[each.place] = max(end, self._positions.get(each.place, 0))
-        if lost:
-            raise PositionLostError(lost)
+        if not fetched:
+            self._tell_lost()
         return fetched
+
+    def _tell_lost(self) -> None:
+        if self._lost:
+            lost = {place: self._positions.get(place, 0) for place in self._lost}
+            self._lost.clear()
+            raise PositionLostError(lost)
 
     def hold(self, places: Collection[Place]) -> None:
         wanted = frozenset(places) & self._places
@@ -213,17 +222,18 @@ class FastReader:
     def _drop(self, consumer: Any, partitions: Sequence[Any], change: Change) -> None:
         consumer.incremental_unassign(partitions)
         self._places -= change.places
+        self._lost -= change.places
         for place in change.places:
             self._positions.pop(place, None)
         self._changes.append(change)
 
-    def _take_error(self, place: Place, message: Any, lost: dict[Place, int]) -> None:
+    def _take_error(self, place: Place, message: Any) -> None:
         error = message.error()
         if error.code() == KafkaError._PARTITION_EOF:
             if place in self._positions:
                 self._positions[place] = max(self._positions[place], message.offset())
         elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            lost[place] = self._positions.get(place, 0)
+            self._lost.add(place)
         elif error.fatal() or not error.retriable():
             raise ConnectorError(f"cannot read {place.name}: {error}")
         else:
