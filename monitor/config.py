@@ -245,14 +245,13 @@ def load(
 
     If there are any, `further` is given the table and the problems, and may add others that it knows how to find.
     """
+    problems: list[str] = []
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = substituted(tomllib.loads(path.read_text(encoding="utf-8")), "", problems, environment)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError([f"cannot read the configuration {path}: {error}"]) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigurationError([f"{path} is not TOML: {error}"]) from error
-    problems: list[str] = []
-    table = substituted(table, "", problems, environment)
     config = read(Config, table, "", problems)
     if config is None or problems:
         raise ConfigurationError([*problems, *further(table, problems)])

@@ -124,8 +124,9 @@ def test_null_characters_are_named_where_they_stand(tmp_path: Path) -> None:
     assert second.startswith("streams.fraud.reference: cannot read ${file:a")
 
 
-def test_toml_that_is_nested_too_deeply_is_a_clear_error(tmp_path: Path) -> None:
-    assert "is not TOML" in problems(tmp_path, "a = " + "[" * 5_000)[0]
+@pytest.mark.parametrize("text", ["a = " + "[" * 5_000, "a." * 5_000 + "a = 1"])
+def test_toml_that_is_nested_too_deeply_is_a_clear_error(tmp_path: Path, text: str) -> None:
+    assert "is not TOML" in problems(tmp_path, text)[0]
 
 
 @pytest.mark.parametrize(
