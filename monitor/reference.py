@@ -4,10 +4,9 @@ A reference is reduced once from the hold-out events and never changes. `Referen
 `monitor.builder` from files of any size; both end in `reduce`.
 """
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,38 +15,33 @@ from monitor import artefact, calibration, priors
 from monitor.arrays import Labels, Matrix, Vector, frozen_labels, frozen_matrix, frozen_vector
 from monitor.calibration import Calibration, Selection
 from monitor.columns import checked_posteriors, class_names, class_numbers, describe_features, encode_table, plain_list
-from monitor.errors import ArtefactError, InputError
+from monitor.errors import InputError
+from monitor.filed import Arrays, FiledReference, Header
 from monitor.limits import SAMPLE_ROWS
 from monitor.priors.estimate import HoldOut, Statistics
 from monitor.profile import FeatureProfile, compact, profile, values_kept
 from monitor.sampling import stratified_sample
 from monitor.schema import Feature, StreamSchema
 from monitor.selection import simulate
-from monitor.version import __version__
 from monitor.windows import Window
 
 Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reference:
-    """The hold-out events, reduced. Satisfies `monitor.priors.estimate.ReferenceView`."""
+class Reference(FiledReference):
+    """The hold-out events of a classifier. Satisfies `monitor.priors.estimate.ReferenceView`."""
 
-    schema: StreamSchema
+    task: ClassVar[str | None] = None
     class_counts: Vector
     """All labelled events of each class, also those beyond the rows that were kept."""
     calibration: Calibration
     statistics: Mapping[str, Statistics]
     """By estimator: what its `summarise` kept of the hold-out events."""
-    features: tuple[FeatureProfile, ...]
     sample: HoldOut
     """At most `SAMPLE_ROWS` hold-out rows, classes in proportion, posteriors calibrated as those of windows are."""
     estimator: str
     """The estimator whose answer a window reports as its prevalence."""
-    facts: Facts
-    """How it was made: events, rows, seed, software, and what the build measured."""
-    version: str
-    """The hash of the content."""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -72,10 +66,6 @@ class Reference:
                 f"got {window.posteriors.shape[1]}"
             )
         return replace(window, posteriors=frozen_matrix(self.calibration(window.posteriors), "posteriors"))
-
-    def encode(self, features: Any) -> Matrix:
-        """A table of raw feature values (a data frame, rows with names in them) as a window's feature matrix."""
-        return encode_table(features, self.schema.features)
 
     @classmethod
     def fit(
@@ -157,29 +147,48 @@ class Reference:
             version="",
         ).sealed()
 
-    def sealed(self) -> Self:
-        """The same reference under the version that its content has."""
-        return replace(self, version=artefact.content_hash(_identity(self), _arrays(self)))
+    def header(self) -> Header:
+        schema = self.schema
+        return {
+            "classes": list(schema.classes),
+            "positive": schema.positive,
+            "calibration": self.calibration.method,
+            "estimators": sorted(self.statistics),
+            "estimator": self.estimator,
+            "seed": self.sample.seed,
+        }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one versioned, hashed file without pickle; readers see the old file or the new one, never half."""
-        header = {"software": __version__, "version": self.version, "facts": dict(self.facts), **_identity(self)}
-        artefact.save(path, header, _arrays(self))
+    def arrays(self) -> Arrays:
+        sample = self.sample
+        arrays: Arrays = {
+            "class_counts": self.class_counts,
+            "calibration/log_weights": self.calibration.log_weights,
+            "sample/posteriors": sample.posteriors,
+            "sample/labels": compact(sample.labels),
+        }
+        if sample.features is not None:
+            arrays["sample/features"] = sample.features
+        arrays |= artefact.placed("calibration/parameters", self.calibration.parameters)
+        for estimator, statistics in self.statistics.items():
+            arrays |= artefact.placed(f"statistics/{estimator}", statistics)
+        return arrays
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file back; whatever is wrong with it is an `ArtefactError` that says so."""
-        return cls.read(path, *artefact.load(path))
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, artefact.Array]) -> Self:
-        """What `load` found in a file."""
-        if "task" in header:
-            raise ArtefactError(f"{path}: is the reference of a {header['task']} stream, not of a classifier")
-        try:
-            return cls(**_fields(header, arrays))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ArtefactError(f"{path}: the reference lacks or misstates {error}") from error
+    def fields_of(cls, header: Header, arrays: Arrays, features: tuple[Feature, ...]) -> dict[str, Any]:
+        parameters = artefact.under(arrays, "calibration/parameters")
+        return {
+            "schema": StreamSchema(header["stream"], tuple(header["classes"]), features, header["positive"]),
+            "class_counts": arrays["class_counts"],
+            "calibration": Calibration(header["calibration"], parameters, arrays["calibration/log_weights"]),
+            "statistics": {name: artefact.under(arrays, f"statistics/{name}") for name in header["estimators"]},
+            "sample": HoldOut(
+                arrays["sample/posteriors"],
+                frozen_labels(arrays["sample/labels"], "labels"),
+                arrays.get("sample/features"),
+                header["seed"],
+            ),
+            "estimator": header["estimator"],
+        }
 
 
 def hold_out(
@@ -246,64 +255,3 @@ def _profiles(
         profile(feature, table[:, j], labels, counts.size, keep=keep, sampled_from=counts)
         for j, feature in enumerate(features)
     )
-
-
-def _identity(reference: Reference) -> dict[str, Any]:
-    """What of the header belongs to the content, as plain JSON."""
-    schema = reference.schema
-    return {
-        "stream": schema.stream,
-        "classes": list(schema.classes),
-        "positive": schema.positive,
-        "features": [p.described() for p in reference.features],
-        "calibration": reference.calibration.method,
-        "estimators": sorted(reference.statistics),
-        "estimator": reference.estimator,
-        "seed": reference.sample.seed,
-    }
-
-
-def _arrays(reference: Reference) -> dict[str, artefact.Array]:
-    """Every array under its place in the file."""
-    sample = reference.sample
-    arrays: dict[str, artefact.Array] = {
-        "class_counts": reference.class_counts,
-        "calibration/log_weights": reference.calibration.log_weights,
-        "sample/posteriors": sample.posteriors,
-        "sample/labels": compact(sample.labels),
-    }
-    if sample.features is not None:
-        arrays["sample/features"] = sample.features
-    arrays |= artefact.placed("calibration/parameters", reference.calibration.parameters)
-    for estimator, statistics in reference.statistics.items():
-        arrays |= artefact.placed(f"statistics/{estimator}", statistics)
-    for j, p in enumerate(reference.features):
-        arrays |= artefact.placed(f"features/{j}", p.to_arrays())
-    return arrays
-
-
-def _fields(header: dict[str, Any], arrays: dict[str, artefact.Array]) -> dict[str, Any]:
-    """The constructor's arguments from a file."""
-    described = header["features"]
-    features = tuple(Feature.of(one) for one in described)
-    return {
-        "schema": StreamSchema(header["stream"], tuple(header["classes"]), features, header["positive"]),
-        "class_counts": arrays["class_counts"],
-        "calibration": Calibration(
-            header["calibration"], artefact.under(arrays, "calibration/parameters"), arrays["calibration/log_weights"]
-        ),
-        "statistics": {name: artefact.under(arrays, f"statistics/{name}") for name in header["estimators"]},
-        "features": tuple(
-            FeatureProfile.from_arrays(feature, described[j]["error"], artefact.under(arrays, f"features/{j}"))
-            for j, feature in enumerate(features)
-        ),
-        "sample": HoldOut(
-            arrays["sample/posteriors"],
-            frozen_labels(arrays["sample/labels"], "labels"),
-            arrays.get("sample/features"),
-            header["seed"],
-        ),
-        "estimator": header["estimator"],
-        "facts": header["facts"],
-        "version": header["version"],
-    }

@@ -4,7 +4,7 @@ import os
 
 from monitor import artefact
 from monitor.reference import Reference
-from monitor.regression.stream.reference import TASK, RegressionReference
+from monitor.regression.stream.reference import RegressionReference
 
 AnyReference = Reference | RegressionReference
 
@@ -12,6 +12,5 @@ AnyReference = Reference | RegressionReference
 def load_reference(path: str | os.PathLike[str]) -> AnyReference:
     """Read a file back; whatever is wrong with it is an `ArtefactError` that says so."""
     header, arrays = artefact.load(path)
-    if header.get("task") == TASK:
-        return RegressionReference.read(path, header, arrays)
-    return Reference.read(path, header, arrays)
+    kind = RegressionReference if header.get("task") == RegressionReference.task else Reference
+    return kind.read(path, header, arrays)

@@ -4,10 +4,9 @@ The relation between inputs and labels is a mixture of regressions; predictions 
 of classifiers are; the error of the predictions says what is usual. Reduced once, never changed.
 """
 
-import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,29 +14,24 @@ from numpy.typing import ArrayLike
 from monitor import artefact
 from monitor.arrays import Labels, Matrix, Vector, frozen_vector
 from monitor.columns import describe_features, encode_table
-from monitor.errors import ArtefactError, InputError
+from monitor.errors import InputError
+from monitor.filed import Arrays, FiledReference, Header
 from monitor.limits import RELATION_ROWS
 from monitor.profile import FeatureProfile, profile, values_kept
 from monitor.regression.mixture import Mixture
 from monitor.regression.relation import RelationNull, calibrate_relation, labels_wanted
 from monitor.schema import Feature, StreamSchema
 from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, RELATION_MISSING
-from monitor.version import __version__
 from monitor.windows import Window
-
-TASK = "regression"
-"""What the header of the file says, by which its kind is known."""
 
 PREDICTION = Feature("prediction")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RegressionReference:
-    """The hold-out events of a regressor, reduced."""
+class RegressionReference(FiledReference):
+    """The hold-out events of a regressor; the profiles of its features know one class, all events."""
 
-    schema: StreamSchema
-    features: tuple[FeatureProfile, ...]
-    """Of one class: all events."""
+    task: ClassVar[str | None] = "regression"
     prediction: FeatureProfile
     inputs: tuple[int, ...]
     """The columns of the features that the relation is about; none: it is about the prediction itself."""
@@ -47,10 +41,6 @@ class RegressionReference:
     """How the relation test behaves on the reference's own rows."""
     error: float
     """Root mean square of label minus prediction."""
-    facts: Mapping[str, Any]
-    """How it was made: events, rows, seed, software, and what the build measured."""
-    version: str
-    """The hash of the content."""
 
     @property
     def events(self) -> int:
@@ -76,10 +66,6 @@ class RegressionReference:
         """The rows of a window as the relation takes them; NaN where a value is missing."""
         assert window.predictions is not None  # noqa: S101 - assess has looked
         return relation_inputs(window.predictions, window.features, self.inputs)
-
-    def encode(self, features: Any) -> Matrix:
-        """A table of raw feature values (a data frame, rows with names in them) as a window's feature matrix."""
-        return encode_table(features, self.schema.features)
 
     @classmethod
     def fit(
@@ -146,29 +132,27 @@ class RegressionReference:
             version="",
         ).sealed()
 
-    def sealed(self) -> Self:
-        """The same reference under the version that its content has."""
-        return replace(self, version=artefact.content_hash(_identity(self), _arrays(self)))
+    def header(self) -> Header:
+        return {"prediction": self.prediction.described(), "inputs": list(self.inputs), "error": self.error}
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one versioned, hashed file without pickle; readers see the old file or the new one, never half."""
-        header = {"software": __version__, "version": self.version, "facts": dict(self.facts), **_identity(self)}
-        artefact.save(path, header, _arrays(self))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file back; whatever is wrong with it is an `ArtefactError` that says so."""
-        return cls.read(path, *artefact.load(path))
+    def arrays(self) -> Arrays:
+        return {
+            **artefact.placed("mixture", self.mixture.to_arrays()),
+            **artefact.placed("null", self.null.to_arrays()),
+            **artefact.placed("prediction", self.prediction.to_arrays()),
+        }
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, artefact.Array]) -> Self:
-        """What `load` found in a file."""
-        if header.get("task") != TASK:
-            raise ArtefactError(f"{path}: is the reference of a classifier, not of a regression stream")
-        try:
-            return cls(**_fields(header, arrays))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ArtefactError(f"{path}: the reference lacks or misstates {error}") from error
+    def fields_of(cls, header: Header, arrays: Arrays, features: tuple[Feature, ...]) -> dict[str, Any]:
+        prediction = artefact.under(arrays, "prediction")
+        return {
+            "schema": StreamSchema(header["stream"], (), features),
+            "prediction": FeatureProfile.from_arrays(PREDICTION, header["prediction"]["error"], prediction),
+            "inputs": tuple(header["inputs"]),
+            "mixture": Mixture.from_arrays(artefact.under(arrays, "mixture")),
+            "null": RelationNull.from_arrays(artefact.under(arrays, "null")),
+            "error": header["error"],
+        }
 
 
 def relation_inputs(predictions: Vector, features: Matrix | None, inputs: tuple[int, ...]) -> Matrix:
@@ -233,47 +217,3 @@ def _sample(rows: Labels, seed: int) -> Labels:
     if rows.size <= RELATION_ROWS:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, RELATION_ROWS, replace=False))
-
-
-def _identity(reference: RegressionReference) -> dict[str, Any]:
-    """What of the header belongs to the content, as plain JSON."""
-    return {
-        "task": TASK,
-        "stream": reference.schema.stream,
-        "features": [p.described() for p in reference.features],
-        "prediction": reference.prediction.described(),
-        "inputs": list(reference.inputs),
-        "error": reference.error,
-    }
-
-
-def _arrays(reference: RegressionReference) -> dict[str, artefact.Array]:
-    """Every array under its place in the file."""
-    arrays = artefact.placed("mixture", reference.mixture.to_arrays())
-    arrays |= artefact.placed("null", reference.null.to_arrays())
-    arrays |= artefact.placed("prediction", reference.prediction.to_arrays())
-    for j, p in enumerate(reference.features):
-        arrays |= artefact.placed(f"features/{j}", p.to_arrays())
-    return arrays
-
-
-def _fields(header: dict[str, Any], arrays: dict[str, artefact.Array]) -> dict[str, Any]:
-    """The constructor's arguments from a file."""
-    described = header["features"]
-    features = tuple(Feature.of(one) for one in described)
-    return {
-        "schema": StreamSchema(header["stream"], (), features),
-        "features": tuple(
-            FeatureProfile.from_arrays(feature, described[j]["error"], artefact.under(arrays, f"features/{j}"))
-            for j, feature in enumerate(features)
-        ),
-        "prediction": FeatureProfile.from_arrays(
-            PREDICTION, header["prediction"]["error"], artefact.under(arrays, "prediction")
-        ),
-        "inputs": tuple(header["inputs"]),
-        "mixture": Mixture.from_arrays(artefact.under(arrays, "mixture")),
-        "null": RelationNull.from_arrays(artefact.under(arrays, "null")),
-        "error": header["error"],
-        "facts": header["facts"],
-        "version": header["version"],
-    }
