@@ -291,6 +291,15 @@ OPERATIONS = [
         "Read, no longer waited for, waiting for slower ones.",
     ),
     Panel(
+        "Not reading",
+        [
+            ("shiftwatch_unassigned_seconds", "{{instance}} outside the group"),
+            ("shiftwatch_stalled_seconds", "{{instance}} records wait unread"),
+        ],
+        "The process ends itself at assignment_timeout and stall_timeout.",
+        unit="s",
+    ),
+    Panel(
         "Time to assess a window",
         [
             (
@@ -324,6 +333,8 @@ OPERATIONS = [
             ("sum(increase(shiftwatch_rebalances_total[1h]))", "rebalances"),
             ("sum(increase(shiftwatch_reassignments_total[1h]))", "reassignments"),
             ("sum(increase(shiftwatch_commits_refused_total[1h]))", "commits refused"),
+            ("sum(increase(shiftwatch_transactions_aborted_total[1h]))", "transactions given up"),
+            ("sum(increase(shiftwatch_fetch_errors_total[1h]))", "requests made again"),
             ("sum(increase(shiftwatch_partitions_lost_total[1h]))", "partitions lost"),
             ("sum(increase(shiftwatch_records_skipped_total[1h]))", "records deleted unread"),
             ("sum(changes(shiftwatch_start_timestamp_seconds[1h]))", "restarts"),
