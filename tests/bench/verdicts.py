@@ -187,8 +187,10 @@ def report(cells: list[Cell], levels: dict[str, dict[str, float]], command: str)
     lines = [
         "# How often the verdict is right",
         "",
-        f"Made by `{command}`: {told}. These are {len(cells)} of the {sum(1 for _ in units())}",
-        f"cells of the study, in random worlds on which nothing was tuned. Level {VERDICT_LEVEL:.0%} a window;",
+        f"Made by `{command}`:",
+        f"{told}.",
+        f"These are {len(cells)} of the {sum(1 for _ in units())} parts of the study.",
+        f"Random worlds on which nothing was tuned; level {VERDICT_LEVEL:.0%} a window;",
         "references of ten windows. Shifts: `prior` has Cohen's w of 0.25 to 1; `linear` one feature times 1.2, moved",
         "by 0.4 sd; `monotone` one feature stretched by 1.8 above its median and 0.7 below; `both` of the first two;",
         "`unknown` 5 % of the events in a new cluster; `rotated` every class turned by 60 degrees about its centre, in",
@@ -205,6 +207,7 @@ def report(cells: list[Cell], levels: dict[str, dict[str, float]], command: str)
                     continue
                 shares = [_share([x for x in row if x.unit.shift == shift]) for shift in SHIFTS]
                 lines.append(f"| {kind} | {classes} | {size:,} | " + " | ".join(shares) + " |")
+    lines += ["", "Worlds in which fewer than 90 % were right:", "", *(_poor(main) or ["- none"])]
     names = [str(verdict) for verdict in verdicts(regression=False)]
     for size in sizes:
         lines += ["", f"## Confusion at {size:,} events", "", "| shift | " + " | ".join(names) + " |"]
@@ -213,6 +216,16 @@ def report(cells: list[Cell], levels: dict[str, dict[str, float]], command: str)
             said = _said(main, shift, size)
             lines.append(f"| {shift} | " + " | ".join(str(said[name]) for name in names) + " |")
     return "\n".join([*lines, *_alarms(cells), *_sharpened(levels)]) + "\n"
+
+
+def _poor(cells: list[Cell]) -> list[str]:
+    """One line for each world whose windows were often misread, with what was said of them."""
+    return [
+        f"- {x.unit.kind}, {x.unit.classes} classes, world {x.unit.world}, {x.unit.size:,} events, {x.unit.shift}: "
+        + ", ".join(f"{name} {count}" for name, count in sorted(x.said.items(), key=lambda said: -said[1]))
+        for x in cells
+        if _right([x]) < 0.9 * x.unit.windows
+    ]
 
 
 def _counted(cells: list[Cell], size: int) -> str:

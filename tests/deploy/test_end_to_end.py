@@ -19,7 +19,7 @@ from monitor.server import serving
 from monitor.verdict import Verdict
 from tests.deploy.conftest import Live
 from tests.deploy.parts import DEPLOY, Prometheus, Receiver, free_port, need, running, until
-from tests.server.made_up import Lagging, Story
+from tests.server.made_up import Lagging, Story, Transacting
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
@@ -133,7 +133,7 @@ def test_a_stream_without_windows_keeps_quiet_about_its_last_verdict(receiver: R
 @pytest.fixture(scope="module")
 def scraped(live: Live, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """A Prometheus that knows the live stream, and one that was made up to have everything: segments, labels, lag."""
-    story = Story(source=Lagging())
+    story = Story(source=Lagging(), sink=Transacting())
     story.window(Verdict.PRIOR_SHIFT, labels=np.array([0, 1, 2, 0, 1, 2, 0, 0, 0, 0]), apply=True)
     story.window(segment="country=BE")
     story.busy(rejected=2)
