@@ -275,7 +275,7 @@ class Service:
             self._sink.commit(checkpoint)
         except CommitRefusedError as error:
             self._refused = True
-            self._tell(Reassigned(refused=str(error)))
+            self._tell(Reassigned(refused=str(error) or "no reason was given"))
         else:
             self._ledger.committed(checkpoint)
             self._correcting.published(messages)

@@ -1,6 +1,7 @@
 """The kafka-python driver. Public API only; each workaround names the measured behaviour that it is for."""
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -73,6 +74,8 @@ class PythonReader:
         self._held: frozenset[Place] = frozenset()
         self._kept: list[Fetched] = []
         """Fetched and not handed on yet: its place is held, or was when it came."""
+        self._settled = time.monotonic()
+        """When this member was last not joining."""
         strategy = {"cooperative": CooperativeStickyAssignor, "range": RangePartitionAssignor}[settings.strategy]
         self._consumer = cluster.connect(
             settings.connection,
@@ -126,20 +129,27 @@ class PythonReader:
             return ready
         joining = self._joining()
         fetched = self._fetch(timeout, _EVERYTHING if self._held else None)
-        if joining and fetched and self._joining():
-            self._join_anew()
+        self._see_to_joining(joining, bool(fetched))
         return fetched
 
     def _joining(self) -> bool:
         return self._consumer.group_metadata().state is MemberState.REBALANCING
 
-    def _join_anew(self) -> None:
-        """Leave the group and join it again.
+    def _see_to_joining(self, before: bool, records: bool) -> None:
+        """Join anew if the client has forgotten that it is joining.
 
-        While a member joins, polls bring nothing: records come only if kafka-python has forgotten that it is joining,
-        as 3.0.12 does when a topic's partitions have changed and the poll that began to join ends before the answer
-        comes. Such a member sends no heartbeats, and stays as it is.
+        kafka-python 3.0.12 does when a topic's partitions have changed and the poll that began to join ends before the
+        answer comes. Such a member sends no heartbeats, and stays as it is. While a member does join, polls bring
+        nothing: records tell, and where there are none, time does.
         """
+        now = time.monotonic()
+        if not self._joining():
+            self._settled = now
+        elif (before and records) or now - self._settled > self._settings.assignment_timeout / 2e6:
+            self._join_anew()
+            self._settled = now
+
+    def _join_anew(self) -> None:
         log.warning("Kafka: joining group %s anew: the client forgot that it was joining", self._settings.group)
         ours = as_places(self._consumer.assignment())
         self._ask(self._consumer.unsubscribe)

@@ -30,8 +30,9 @@ def test_a_member_that_polls_for_moments_joins_and_stays(broker: Broker, seconds
         reader.close()
 
 
-def test_partitions_that_are_added_while_polls_are_short_are_read(broker: Broker) -> None:
-    topic = filled(broker)
+@pytest.mark.parametrize("records", [0, 100_000])
+def test_partitions_that_are_added_while_polls_are_short_are_read(broker: Broker, records: int) -> None:
+    topic = filled(broker, records)
     reader = joined(broker, topic)
     try:
         poll_until(reader, 0.0, lambda: reader.membership() is not None)
@@ -44,17 +45,17 @@ def test_partitions_that_are_added_while_polls_are_short_are_read(broker: Broker
         reader.close()
 
 
-def filled(broker: Broker) -> str:
-    """A topic that always has more to read."""
+def filled(broker: Broker, records: int = 100_000) -> str:
+    """A topic that always has more to read, or nothing."""
     topic = unique("hurry")
     broker.create(topic)
-    broker.produce(topic, {0: [b"{}"] * 100_000})
+    broker.produce(topic, {0: [b"{}"] * records})
     return topic
 
 
 def joined(broker: Broker, topic: str) -> PythonReader:
     options = {"bootstrap": broker.bootstrap, "topics": topic, "group": unique("g"), "poll_records": 50}
-    reader = PythonReader(source_settings(options))
+    reader = PythonReader(source_settings(options | {"assignment_timeout": "4s"}))
     reader.subscribe([topic])
     return reader
 
