@@ -207,14 +207,14 @@ class TextRecords(Sequence[bytes]):
     def __iter__(self) -> Iterator[bytes]:
         return iter(self[:])
 
-    def joined(self, first: int, stop: int) -> bytes | None:
+    def joined(self, first: int, stop: int) -> memoryview | None:
         """These lines as they lie in the text, if each opens and closes like one JSON array or object.
 
         Then no value can reach from one line into the next: after a closing bracket no value may open.
         """
         if not self._plain[first:stop].all():
             return None
-        return self._text[self._starts[first] : self._ends[stop - 1]]
+        return memoryview(self._text)[self._starts[first] : self._ends[stop - 1]]
 
     @cached_property
     def _plain(self) -> Flags:

@@ -38,7 +38,7 @@ class Joined(Protocol):
 
     def __len__(self) -> int: ...
 
-    def joined(self, first: int, stop: int) -> bytes | None:
+    def joined(self, first: int, stop: int) -> memoryview | None:
         """These records with line feeds between them; None if it is not plain that each is one JSON value."""
         ...
 

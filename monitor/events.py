@@ -28,9 +28,9 @@ __all__ = ["DecodedBatch", "Decoder", "LateLabels", "Limits", "Reason", "Rejecte
 
 _DETAIL = 200  # characters: an explanation, not a copy of the record
 
-# Records whose events exist at the same time: half a megabyte of Python objects, which stay in the processor's cache
-# until they have been taken apart.
-_AT_ONCE = 512
+# Records whose events exist at the same time: half a megabyte to two of Python objects, which stay in the processor's
+# cache until they have been taken apart.
+_AT_ONCE = 1_024
 
 _as_array = msgspec.json.Decoder(list[msgspec.Raw])
 

@@ -51,6 +51,7 @@ def run(
     published: list[tuple[object, ...]] = []
     windowing, committed = Windowing({"s": plan}), Checkpoint()
     position = dict.fromkeys(partitions, 0)
+    left = 20  # kills: while no window closes each begins the work anew, and chance alone might never let it end
     for name in partitions:
         windowing.begin(name, None)
     while any(position[name] < len(events) for name, events in partitions.items()):
@@ -60,7 +61,8 @@ def run(
         feed(windowing, name, partitions[name], position[name], stop)
         position[name] = min(stop, len(partitions[name]))
         closed = [seen(window) for window in windowing.close(list(partitions))]
-        if rng.random() < kills:  # killed before the commit: what was closed is lost with it
+        if left and rng.random() < kills:  # killed before the commit: what was closed is lost with it
+            left -= 1
             windowing = Windowing({"s": plan})
             for other in partitions:
                 windowing.begin(other, committed.progress.get(other))
