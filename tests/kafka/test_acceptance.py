@@ -100,7 +100,8 @@ def test_brokers_that_stop_and_die_cost_nothing(tmp_path: Path) -> None:
     replicated = dict.fromkeys(("offsets.topic.replication.factor", "transaction.state.log.replication.factor"), 2)
     cluster = Cluster(tmp_path / "brokers", brokers=2, settings=replicated)
     try:
-        broker, world = Broker(cluster), World(["s0", "s0", "s1", "s1"], 100_000)
+        # A stream a partition: three members share four partitions, and a stream is to come to one of them.
+        broker, world = Broker(cluster), World(["s0", "s1", "s2", "s3"], 100_000)
         world.save_references(tmp_path)
         broker.create("events", partitions=4, replicas=2)
         setup = Setup(broker, world, tmp_path, "events", "g", replicas=2).create()
