@@ -19,7 +19,8 @@ from monitor.tables import read
 
 STANDARD = "-"
 
-# Read at once from one file: some thousand events, so that work per batch is spread thin, and still in the cache.
+# Read at once from one file: thousands of events, so that what a batch costs whatever it holds is spread thin. More
+# gains little, and takes files of a directory further apart in time.
 CHUNK_BYTES = 2 << 20
 
 # How often a followed directory is looked through for new files, in seconds.

@@ -222,7 +222,7 @@ def _flat(rows: Sequence[tuple[Any, ...]], columns: int) -> Matrix:
 
 
 def _pairs(rows: Sequence[Any]) -> Matrix:
-    """Objects of two numbers, column by column: of so few it is faster than making tuples."""
+    """Objects of two numbers (a `wire.keyed_struct`), column by column: of so few it is faster than making tuples."""
     numbers = [row.x0 for row in rows] + [row.x1 for row in rows]
     columns = np.frombuffer(struct.pack(f"{len(numbers)}d", *numbers), np.float64).reshape(2, -1)
     # Row by row in memory like all others: NumPy's sums depend on the order, and results must not on the batching.

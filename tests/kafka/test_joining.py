@@ -10,6 +10,7 @@ from connectors.kafka import source_settings
 from connectors.kafka.python_driver import PythonReader
 from tests.kafka.apache import Cluster
 from tests.kafka.topics import Broker, unique
+from tests.kafka.world import wait_until
 
 
 @pytest.fixture
@@ -38,8 +39,7 @@ def test_partitions_that_are_added_while_polls_are_short_are_read(broker: Broker
         poll_until(reader, 0.0, lambda: reader.membership() is not None)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
-        time.sleep(0.3)
-        reader._consumer.topics()  # looks at once for what it would see within some minutes
+        wait_until(lambda: len(looked_at(reader, topic)) == 3, "the client sees three partitions")
         poll_until(reader, 0.0, lambda: reader.membership() is not None and len(assigned(reader)) == 3)
     finally:
         reader.close()
@@ -64,7 +64,14 @@ def assigned(reader: PythonReader) -> set[object]:
     return set(reader._consumer.assignment())
 
 
+def looked_at(reader: PythonReader, topic: str) -> set[int]:
+    """The topic's partitions, looked for at once; the client would do so within some minutes."""
+    reader._consumer.topics()
+    return set(reader._consumer.partitions_for_topic(topic))
+
+
 def poll_until(reader: PythonReader, seconds: float, reached: Callable[[], bool]) -> None:
+    """In a hurry: no pause but the polls' own."""
     deadline = time.monotonic() + 10
     while not reached():
         assert time.monotonic() < deadline, f"not reached, in state {reader._consumer.group_metadata().state}"

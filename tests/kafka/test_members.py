@@ -5,7 +5,6 @@ import re
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from tests.kafka.apache import Cluster, free_ports
 from tests.kafka.topics import Broker, unique
-from tests.kafka.world import Feed, Member, World, compare, setup_of
+from tests.kafka.world import Feed, Member, World, compare, setup_of, wait_until
 
 FULL = os.environ.get("CI") == "true"
 
@@ -53,13 +52,6 @@ def shares(member: Member) -> set[str]:
     for verb, names in re.findall(r"(came|gone)=(\[[^]]*\])", member.said):
         found.update(dict.fromkeys(re.findall(r"'([^']+)'", names), 1 if verb == "came" else -1))
     return {name for name, times in found.items() if times > 0}
-
-
-def wait_until(reached: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.1)
 
 
 def test_a_scrape_tells_how_a_running_member_stands(broker: Broker, tmp_path: Path) -> None:
