@@ -15,7 +15,7 @@ from connectors.protocols import Checkpoint, Progress, RawBatch, Reassignment, S
 from connectors.resultfiles import ResultFileOptions, ResultFiles, StandardOutput
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.limits import RECORD_BYTES
-from monitor.tables import read
+from monitor.settings.tables import read
 
 STANDARD = "-"
 

@@ -4,12 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from monitor.assessment import Assessment, assess
-    from monitor.reference import Reference
-    from monitor.regression.stream import RegressionAssessment, RegressionReference, assess_regression
-    from monitor.verdict import Verdict
+    from monitor.assessment.classifier import Assessment, assess
+    from monitor.assessment.regressor import RegressionAssessment, assess_regression
+    from monitor.assessment.verdict import Verdict
+    from monitor.reference.classifier import Reference
+    from monitor.reference.regressor import RegressionReference
     from monitor.version import __version__
-    from monitor.windows import Window
+    from monitor.windows.window import Window
 
 __all__ = [
     "Assessment",
@@ -24,15 +25,15 @@ __all__ = [
 ]
 
 _HOME = {
-    "Assessment": "monitor.assessment",
-    "Reference": "monitor.reference",
-    "RegressionAssessment": "monitor.regression.stream",
-    "RegressionReference": "monitor.regression.stream",
-    "Verdict": "monitor.verdict",
-    "Window": "monitor.windows",
+    "Assessment": "monitor.assessment.classifier",
+    "Reference": "monitor.reference.classifier",
+    "RegressionAssessment": "monitor.assessment.regressor",
+    "RegressionReference": "monitor.reference.regressor",
+    "Verdict": "monitor.assessment.verdict",
+    "Window": "monitor.windows.window",
     "__version__": "monitor.version",
-    "assess": "monitor.assessment",
-    "assess_regression": "monitor.regression.stream",
+    "assess": "monitor.assessment.classifier",
+    "assess_regression": "monitor.assessment.regressor",
 }
 
 

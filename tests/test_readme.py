@@ -12,10 +12,10 @@ from sklearn.linear_model import LogisticRegression
 
 from connectors.protocols import RawBatch
 from monitor import Reference
-from monitor.config import load
-from monitor.events import Decoder
-from monitor.running import opened
-from monitor.schema import Feature, StreamSchema
+from monitor.commands.run import opened
+from monitor.events.decoding import Decoder
+from monitor.events.schema import Feature, StreamSchema
+from monitor.settings.config import load
 
 TEXT = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -102,7 +102,7 @@ def test_a_regressors_event_and_its_late_label_decode() -> None:
 
 
 def test_the_commands_of_the_readme_exist() -> None:
-    from monitor.cli import parser  # noqa: PLC0415 - what a shell would do
+    from monitor.commands.cli import parser  # noqa: PLC0415 - what a shell would do
 
     for line in blocks("sh"):
         for call in re.findall(r"^shiftwatch (.+)$", line, re.MULTILINE):

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from connectors.protocols import Channel
 from monitor.errors import ConfigurationError
-from monitor.tables import Duration, read
+from monitor.settings.tables import Duration, read
 
 Driver = Literal["python", "fast"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]

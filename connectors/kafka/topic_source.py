@@ -18,7 +18,7 @@ from connectors.kafka.statistics import PlaceStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
 from connectors.protocols import NEVER, Checkpoint, PartitionReport, Progress, RawBatch, Reassignment, Report
 from monitor.errors import ConnectorError
-from monitor.tables import duration_text
+from monitor.settings.tables import duration_text
 
 log = logging.getLogger(__name__)
 

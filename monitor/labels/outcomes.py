@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from monitor import quality, result
+from monitor import quality
 from monitor.arrays import Labels, Matrix, Vector
-from monitor.assessment import Assessment
+from monitor.assessment import message as result
+from monitor.assessment.classifier import Assessment
 from monitor.labels.joining import Joined, joined, strangers
 from monitor.labels.numbering import found_in, stateless_in
 from monitor.labels.rows import Columns, packed, unpacked
@@ -24,7 +25,7 @@ from monitor.labels.store import Found, Stateless, Waiting
 from monitor.priors import bayes
 from monitor.tolerances import NORMAL_95, SELECTED_LABELS
 from monitor.version import __version__
-from monitor.windows import Window
+from monitor.windows.window import Window
 
 SCHEMA_ID = "shiftwatch.outcome.v1"
 

@@ -11,7 +11,7 @@ from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.errors import InputError
 from monitor.limits import CHECKED_ROWS
 from monitor.tolerances import POSTERIOR_SUM
-from monitor.windows import Window
+from monitor.windows.window import Window
 
 Target = Literal["rate", "sample"]
 
@@ -167,7 +167,7 @@ def nothing(_hold_out: HoldOut) -> Statistics:
 
 
 class ReferenceView(Protocol):
-    """The parts of a reference that an estimator may use; `monitor.reference.Reference` satisfies it."""
+    """The parts of a reference that an estimator may use; `monitor.reference.classifier.Reference` satisfies it."""
 
     @property
     def classes(self) -> tuple[str, ...]: ...

@@ -1,7 +1,7 @@
 """Over many windows: change points. The only part of the shifts that remembers anything.
 
 River's detectors watch the series of what windows said (or raw scores, by hand: they take one number at a time), and
-our own prior-shift test is one of them. `monitor.series` runs them in the service.
+our own prior-shift test is one of them. `monitor.observers.alarms` runs them in the service.
 """
 
 from collections import deque

@@ -13,16 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.arrays import Matrix, Vector
-from monitor.shifts import covariates, fit, looked, moves, prepared, search
+from monitor.shifts import covariates, fit, prepared, search
+from monitor.shifts import feature_tests as moves
+from monitor.shifts import window_view as looked
 from monitor.shifts.covariates import Direction, Explanation
+from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested
-from monitor.shifts.looked import Looked
-from monitor.shifts.moves import Move
 from monitor.shifts.novelty import Novelty, novelty
 from monitor.shifts.prepared import Column, Prepared
 from monitor.shifts.search import Rest
+from monitor.shifts.window_view import Looked
 from monitor.tolerances import DISTANCE_FLOOR, FIT_FLOOR, MISFIT_LEFT, SUSPICION, UNKNOWN_CEILING, UNKNOWN_FLOOR
-from monitor.windows import Window
+from monitor.windows.window import Window
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.limits import CATEGORIES_IN_MAP, COLUMNS_IN_MAP
 from monitor.priors.estimate import HoldOut
-from monitor.profile import FeatureProfile
 from monitor.shifts import ks, novelty
-from monitor.shifts import places as placing
+from monitor.shifts import ranks as placing
 from monitor.shifts.novelty import Landscape
-from monitor.shifts.places import Placed, Places
+from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.projections import Projections, fitted
+from monitor.shifts.ranks import Placed, Places
 from monitor.tolerances import (
     CLASSES_RANKED,
     CONSTANT_SPREAD,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
-from monitor.profile import FeatureProfile
+from monitor.shifts.profile import FeatureProfile
 from monitor.tolerances import (
     BEHIND_ORIGIN,
     FARTHEST,

@@ -12,8 +12,8 @@ import numpy as np
 from monitor.arrays import Vector
 from monitor.shifts import fit
 from monitor.shifts.fit import Match
-from monitor.shifts.looked import Looked
 from monitor.shifts.prepared import Prepared, without
+from monitor.shifts.window_view import Looked
 from monitor.tolerances import LEFT_OUT, SUSPECTS
 
 

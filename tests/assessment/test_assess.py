@@ -4,11 +4,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from monitor.assessment import assess
+from monitor.assessment.classifier import assess
+from monitor.assessment.verdict import Verdict
 from monitor.errors import InputError
-from monitor.schema import Feature, StreamSchema
-from monitor.verdict import Verdict
-from monitor.windows import Window, WindowKey, ordered
+from monitor.events.schema import Feature, StreamSchema
+from monitor.windows.window import Window, WindowKey, ordered
 from tests.assessment import worlds
 
 MOVED = np.array([0.25, 0.45, 0.30])

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from monitor.assessment import assess
-from monitor.reference import Reference
-from monitor.result import json_schema
-from monitor.schema import Feature, StreamSchema
-from monitor.verdict import Verdict
-from monitor.windows import Window
+from monitor.assessment.classifier import assess
+from monitor.assessment.message import json_schema
+from monitor.assessment.verdict import Verdict
+from monitor.events.schema import Feature, StreamSchema
+from monitor.reference.classifier import Reference
+from monitor.windows.window import Window
 from tests.assessment import worlds
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())

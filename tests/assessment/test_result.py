@@ -11,11 +11,11 @@ import jsonschema
 import pytest
 
 import monitor
-from monitor.assessment import assess
-from monitor.result import json_schema, rfc3339
+from monitor.assessment.classifier import assess
+from monitor.assessment.message import json_schema, rfc3339
 from tests.assessment import worlds
 
-COMMITTED = Path(__file__).parent / "window.schema.json"
+COMMITTED = Path(__file__).parents[2] / "deploy" / "schemas" / "window.schema.json"
 
 
 def test_the_committed_schema_is_the_codes():

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from monitor.verdict import (
+from monitor.assessment.verdict import (
     REGRESSION_TABLE,
     TABLE,
     Evidence,

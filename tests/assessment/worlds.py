@@ -5,11 +5,11 @@ from unittest.mock import patch
 
 import numpy as np
 
-from monitor.assessment import CHEAP
+from monitor.assessment.classifier import CHEAP
+from monitor.events.schema import Feature, StreamSchema
 from monitor.priors import ESTIMATORS
-from monitor.reference import Reference
-from monitor.schema import Feature, StreamSchema
-from monitor.windows import Window
+from monitor.reference.classifier import Reference
+from monitor.windows.window import Window
 
 PRIORS = np.array([0.5, 0.3, 0.2])
 CENTRES = np.array([[0.0, 0, 0, 0], [2.0, 0, 1, -1], [0, 2.0, -1, 1]])

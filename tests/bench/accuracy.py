@@ -33,9 +33,9 @@ from sklearn.preprocessing import StandardScaler
 
 from monitor import calibration
 from monitor.priors import COMBINED, ESTIMATORS, em
-from monitor.reference import Reference
+from monitor.reference.classifier import Reference
 from monitor.sampling import draw, uniform_simplex
-from monitor.windows import Window
+from monitor.windows.window import Window
 from tests.bench.options import options, pythons
 
 EVENTS = 500

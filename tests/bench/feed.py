@@ -27,10 +27,10 @@ import numpy as np
 
 from monitor import quality
 from monitor.arrays import Matrix, Vector
-from monitor.assessment import assess
+from monitor.assessment.classifier import assess
 from monitor.priors import bayes
 from monitor.recalibration import Recalibration, RecalibrationClient
-from monitor.windows import Window
+from monitor.windows.window import Window
 from tests.bench import tables
 from tests.bench.options import options
 from tests.bench.pictures import pyplot

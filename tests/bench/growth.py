@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from connectors.protocols import RawBatch
-from monitor.assessment import assess
-from monitor.events import Decoder
+from monitor.assessment.classifier import assess
+from monitor.events.decoding import Decoder
 from monitor.priors import em
-from monitor.timewindows import TimePlan
-from monitor.windowing import StreamRows, Windowing
+from monitor.windows.assembly import StreamRows, Windowing
+from monitor.windows.by_time import TimePlan
 from tests.bench import worlds
 from tests.bench.options import REPORTS, options
 from tests.bench.pictures import pyplot

@@ -19,11 +19,11 @@ from connectors.jsonl import JsonlSource
 from connectors.protocols import RawBatch
 from connectors.synthetic import SyntheticOptions, write
 from connectors.worlds import Form, Period, World
-from monitor.allocation import keep_freed_memory
-from monitor.events import Decoder
-from monitor.schema import StreamSchema
-from monitor.timewindows import TimePlan
-from monitor.windowing import StreamRows, Windowing
+from monitor.events.decoding import Decoder
+from monitor.events.schema import StreamSchema
+from monitor.service.memory import keep_freed_memory
+from monitor.windows.assembly import StreamRows, Windowing
+from monitor.windows.by_time import TimePlan
 from tests.bench.options import REPORTS, options
 from tests.bench.tables import markdown
 from tests.bench.timing import Spent, interleaved

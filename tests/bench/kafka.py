@@ -25,16 +25,16 @@ import numpy as np
 from connectors.kafka import open_source, source_settings
 from connectors.memory import MemorySink
 from connectors.protocols import Checkpoint, Message
-from monitor.allocation import collect_garbage_rarely, keep_freed_memory
 from monitor.arrays import Labels, Matrix
-from monitor.assessing import Workers
-from monitor.events import Decoder
-from monitor.happenings import BatchTaken, Committed, Happening, WindowAssessed
-from monitor.publishing import Watched
-from monitor.reference import Reference
-from monitor.service import Pace, Service
-from monitor.timewindows import TimePlan
-from monitor.windowing import StreamRows, Windowing
+from monitor.events.decoding import Decoder
+from monitor.reference.classifier import Reference
+from monitor.service.loop import Pace, Service
+from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
+from monitor.service.notices import BatchTaken, Committed, Happening, WindowAssessed
+from monitor.service.publishing import Watched
+from monitor.service.workers import Workers
+from monitor.windows.assembly import StreamRows, Windowing
+from monitor.windows.by_time import TimePlan
 from tests.bench.options import options
 from tests.bench.pictures import pyplot
 from tests.connectors.harness import nothing

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.priors import ESTIMATORS, intervals
-from monitor.windows import Window
+from monitor.windows.window import Window
 from tests.bench import tables
 from tests.bench.options import options
 from tests.priors.doubles import PlainReference, Problem

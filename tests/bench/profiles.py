@@ -18,12 +18,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from monitor.allocation import keep_freed_memory
 from monitor.arrays import Matrix
-from monitor.assessment import assess
-from monitor.events import Decoder
+from monitor.assessment.classifier import assess
+from monitor.events.decoding import Decoder
 from monitor.priors import em, maps
-from monitor.reference import Reference
+from monitor.reference.classifier import Reference
+from monitor.service.memory import keep_freed_memory
 from monitor.tolerances import LIKELIHOOD_GAP
 from tests.bench import ingest, worlds
 from tests.bench.options import REPORTS, options

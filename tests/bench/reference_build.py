@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from scipy.special import softmax
 
-from monitor.builder import build
-from monitor.holdout import Wanted
-from monitor.reference import Reference
+from monitor.reference.building import build
+from monitor.reference.classifier import Reference
+from monitor.reference.holdout import Wanted
 from tests.bench.options import options
 
 CLASSES, PRIORS, FEATURES = ("legit", "fraud", "dispute"), (0.7, 0.2, 0.1), 10

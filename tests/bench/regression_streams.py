@@ -11,12 +11,13 @@ from functools import cache
 import numpy as np
 
 from connectors.protocols import NEVER
-from monitor.evidence import EvidencePlan
-from monitor.panes import Arrivals
+from monitor.assessment.regressor import assess_regression
+from monitor.reference.regressor import RegressionReference
 from monitor.regression import Mixture
-from monitor.regression.stream import RegressionReference, assess_regression
-from monitor.timewindows import TimePlan, TimeWindows
-from monitor.windows import Window
+from monitor.windows.by_time import TimePlan, TimeWindows
+from monitor.windows.label_evidence import EvidencePlan
+from monitor.windows.panes import Arrivals
+from monitor.windows.window import Window
 from tests.bench.options import options
 
 COMMAND = "python -m tests.bench.regression_streams --report tests/bench/reports/regression_streams.md"

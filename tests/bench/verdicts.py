@@ -23,12 +23,12 @@ import numpy as np
 from scipy.stats import binom
 
 from monitor.arrays import Labels, Matrix
-from monitor.assessment import Assessment, assess
+from monitor.assessment.classifier import Assessment, assess
+from monitor.assessment.verdict import Verdict, verdicts
 from monitor.priors import em, nulls
-from monitor.reference import Reference
+from monitor.reference.classifier import Reference
 from monitor.shifts.prepared import prepared, without
 from monitor.tolerances import VERDICT_LEVEL
-from monitor.verdict import Verdict, verdicts
 from tests.bench.options import REPORTS, options
 from tests.bench.pictures import pyplot
 from tests.bench.verdicts_worlds import World, reference, window, world

@@ -9,11 +9,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
-from monitor.assessment import CHEAP
+from monitor.assessment.classifier import CHEAP
+from monitor.events.schema import Feature, StreamSchema
 from monitor.priors import ESTIMATORS
-from monitor.reference import Reference
-from monitor.schema import Feature, StreamSchema
-from monitor.windows import Window
+from monitor.reference.classifier import Reference
+from monitor.windows.window import Window
 
 NUMBERS = 4
 """Numeric features of the mixed world; the others have six."""

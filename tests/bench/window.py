@@ -21,14 +21,15 @@ from river import drift
 from scipy.stats import ks_2samp
 
 from monitor.arrays import Matrix
-from monitor.assessment import CHEAP, assess
+from monitor.assessment.classifier import CHEAP, assess
+from monitor.events.schema import Feature, StreamSchema
 from monitor.priors import ESTIMATORS
-from monitor.reference import Reference
-from monitor.schema import Feature, StreamSchema
-from monitor.shifts import looked, moves
+from monitor.reference.classifier import Reference
+from monitor.shifts import feature_tests as moves
+from monitor.shifts import window_view as looked
 from monitor.shifts.prepared import Column, Prepared, prepared
 from monitor.tolerances import VERDICT_LEVEL
-from monitor.windows import Window
+from monitor.windows.window import Window
 from tests.bench.options import REPORTS, options, pythons
 
 ROWS, FEATURES, CLASSES = 10_000, 10, 3

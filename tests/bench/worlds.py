@@ -8,11 +8,11 @@ import numpy as np
 
 from connectors.protocols import RawBatch
 from monitor.arrays import Labels, Matrix
-from monitor.assessment import CHEAP
+from monitor.assessment.classifier import CHEAP
+from monitor.events.schema import Feature, StreamSchema
 from monitor.priors import ESTIMATORS
-from monitor.reference import Reference
-from monitor.schema import Feature, StreamSchema
-from monitor.windows import Window
+from monitor.reference.classifier import Reference
+from monitor.windows.window import Window
 
 START_MS = 1_760_000_000_000
 BATCH = 5_000

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from connectors.protocols import Checkpoint, Message, ReadBack
+from monitor.assessment.message import encode
 from monitor.recalibration import Recalibration, Validity, identity
-from monitor.result import encode
 from tests.connectors.harness import (
     SinkCase,
     SourceCase,

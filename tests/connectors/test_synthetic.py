@@ -10,8 +10,8 @@ from connectors.memory import MemorySource
 from connectors.synthetic import START, SyntheticOptions, SyntheticSource, write
 from connectors.worlds import UNKNOWN, Period, Population, Timetable, World, tour
 from monitor.errors import ConfigurationError, ConnectorError, InputError
-from monitor.events import Decoder
-from monitor.windows import Window, merge
+from monitor.events.decoding import Decoder
+from monitor.windows.window import Window, merge
 from tests.connectors.harness import batches, opened
 
 WORLD = World()

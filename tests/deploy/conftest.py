@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from connectors.worlds import World
-from monitor.reference import Reference
+from monitor.reference.classifier import Reference
 from tests.deploy.parts import free_port, running, until
 
 RATE = 1_000  # events a second, a thousand to each window of a second

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import yaml
 
-from monitor.config import ServerSettings
-from monitor.server import serving
-from monitor.verdict import Verdict
+from monitor.assessment.verdict import Verdict
+from monitor.settings.config import ServerSettings
+from monitor.web.server import serving
 from tests.deploy.conftest import Live
 from tests.deploy.parts import DEPLOY, Prometheus, Receiver, free_port, need, running, until
-from tests.server.made_up import Lagging, Story, Transacting
+from tests.web.made_up import Lagging, Story, Transacting
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from connectors import open_both
-from monitor.catalogue import CATALOGUE
-from monitor.config import load
-from monitor.verdict import Verdict
+from monitor.assessment.verdict import Verdict
+from monitor.observers.metric_catalogue import CATALOGUE
+from monitor.settings.config import load
 from tests.deploy.parts import DEPLOY, need
 
 KNOWN = {name for spec in CATALOGUE for name in spec.series} | {

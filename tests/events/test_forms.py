@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from monitor.errors import InputError
-from monitor.events import Decoder
-from monitor.schema import Feature, StreamSchema
-from monitor.timestamps import NO_TIME
-from monitor.windows import Window
+from monitor.events.decoding import Decoder
+from monitor.events.schema import Feature, StreamSchema
+from monitor.events.timestamps import NO_TIME
+from monitor.windows.window import Window
 from tests.events.shop import GOOD, NOW, NOW_TEXT, OTHER, PRICES, SHOP, decode, encoded, rows
 
 

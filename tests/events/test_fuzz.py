@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.events import Decoder, Reason
-from monitor.schema import Feature, StreamSchema
+from monitor.events.decoding import Decoder, Reason
+from monitor.events.schema import Feature, StreamSchema
 from tests.events import naive
 from tests.events.shop import NOW, NOW_TEXT, raw
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from connectors.jsonl import JsonlSource
 from connectors.protocols import Joined
-from monitor.events import DecodedBatch, Decoder
-from monitor.schema import StreamSchema
+from monitor.events.decoding import DecodedBatch, Decoder
+from monitor.events.schema import StreamSchema
 from tests.events.shop import NOW, NOW_TEXT
 
 DECODER = Decoder([StreamSchema("shop", ("legit", "fraud"), ()), StreamSchema("other", ("a", "b"), ())])

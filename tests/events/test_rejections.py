@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.events import Decoder, Reason
+from monitor.events.decoding import Decoder, Reason
 from tests.events.shop import GOOD, NOW, OTHER, PRICES, SHOP, SMALL, decode, encoded, raw
 
 LATER = (Reason.LATE, Reason.LATE_AFTER_IDLE)  # only the windows can tell

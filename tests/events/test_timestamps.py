@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from monitor.timestamps import BAD_TIME, from_epoch_ms, from_rfc3339
+from monitor.events.timestamps import BAD_TIME, from_epoch_ms, from_rfc3339
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

@@ -8,7 +8,7 @@ from tests.kafka.apache import Cluster
 from tests.kafka.topics import Broker, read, unique
 from tests.kafka.world import Member
 from tests.service.streams import reference
-from tests.service.test_correcting import assert_corrected_by_the_window_they_name, recalibrations_in, records
+from tests.service.test_corrected_events import assert_corrected_by_the_window_they_name, recalibrations_in, records
 
 CONFIGURATION = """
 [source]

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
+from monitor.assessment.message import encode
 from monitor.recalibration import KafkaFeed, Recalibration, RecalibrationClient
-from monitor.result import encode
 from tests.kafka.mock import MockCluster
 from tests.kafka.topics import mock_broker, unique
 from tests.recalibration.test_client import message

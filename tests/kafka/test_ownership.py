@@ -17,7 +17,7 @@ from connectors.kafka.topic_source import KafkaSource
 from connectors.kafka.watchdog import Guard
 from connectors.protocols import NEVER, Checkpoint, Progress
 from monitor.errors import ConnectorError
-from monitor.tables import Duration
+from monitor.settings.tables import Duration
 from tests.connectors.harness import nothing
 
 SECOND = 1_000_000

@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 from confluent_kafka import Producer
 
-from monitor.reference import Reference
+from monitor.reference.classifier import Reference
 from tests.kafka.topics import Broker, Written, read, unique
 
 START_MS = 1_763_456_400_000

@@ -10,7 +10,7 @@ from monitor.labels.outcomes import json_schema
 from tests.labels.streams import Feedback
 from tests.labels.test_outcomes import outcomes_in, results
 
-COMMITTED = Path(__file__).parent / "outcome.schema.json"
+COMMITTED = Path(__file__).parents[2] / "deploy" / "schemas" / "outcome.schema.json"
 
 
 def test_the_committed_schema_is_the_codes() -> None:

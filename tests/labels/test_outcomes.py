@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
 from connectors.protocols import NEVER, Checkpoint, Progress, Reassignment
-from monitor.countwindows import CountPlan
 from monitor.errors import CommitRefusedError
-from monitor.events import Decoder
+from monitor.events.decoding import Decoder
 from monitor.labels.store import Awaited
-from monitor.publishing import Watched
-from monitor.reference import Reference
-from monitor.service import Pace, Service
-from monitor.timewindows import TimePlan
-from monitor.windowing import Plan
+from monitor.reference.classifier import Reference
+from monitor.service.loop import Pace, Service
+from monitor.service.publishing import Watched
+from monitor.windows.assembly import Plan
+from monitor.windows.by_count import CountPlan
+from monitor.windows.by_time import TimePlan
 from tests.labels.streams import Feedback, told
 from tests.service.streams import SECOND_MS, START_MS, reference, scores
-from tests.service.test_service import after
+from tests.service.test_loop import after
 
 SECOND = 1_000_000
 MINUTES = TimePlan(size=60 * SECOND, slide=60 * SECOND, lateness=10 * SECOND, most=10_000)

@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from connectors.memory import MemoryLog, MemorySink
+from monitor.assessment.message import Versions
 from monitor.labels.outcomes import LabelCounts, OutcomeResult, Realised
 from monitor.labels.trust import shown, trust
-from monitor.result import Versions
-from monitor.timewindows import TimePlan
+from monitor.windows.by_time import TimePlan
 from tests.labels.streams import told
 from tests.labels.test_outcomes import SECOND, outcomes_in, service
 from tests.service.streams import SECOND_MS, START_MS, scores

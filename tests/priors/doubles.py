@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.priors import ESTIMATORS
 from monitor.priors.estimate import HoldOut, Statistics
-from monitor.windows import Window
+from monitor.windows.window import Window
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from monitor.arrays import Matrix, Vector
 from monitor.priors import ESTIMATORS
-from monitor.windows import Window
+from monitor.windows.window import Window
 from tests.priors.doubles import PlainReference
 
 MIXED_CLASSES = 5

@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 
 from monitor.priors import ESTIMATORS, counting, em, intervals, nulls
 from monitor.priors.estimate import without_interval
-from monitor.windows import Window
+from monitor.windows.window import Window
 from tests.priors.doubles import PlainReference, Problem
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from monitor.errors import InputError
 from monitor.priors import COMBINED, ESTIMATORS, PriorEstimate
-from monitor.reference import Reference
-from monitor.windows import Window, merge
+from monitor.reference.classifier import Reference
+from monitor.windows.window import Window, merge
 from tests.priors.doubles import PlainReference, Problem
 
 NAMES = sorted(ESTIMATORS)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from monitor.errors import InputError
 from monitor.priors import ESTIMATORS, intervals, maps, matching
 from monitor.priors.by_matching import reduce
-from monitor.windows import Window
+from monitor.windows.window import Window
 from tests.priors import naive
 from tests.priors.doubles import PlainReference, Problem
 

@@ -7,7 +7,7 @@ import pytest
 
 from monitor.priors import COMBINED, ESTIMATORS
 from monitor.tolerances import CDE_LOOPS, RETARGETING_SHARE, SHRINKAGE
-from monitor.windows import Window
+from monitor.windows.window import Window
 from tests.priors import naive
 from tests.priors.doubles import PlainReference, Problem
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from connectors.worlds import World
 from monitor.priors import bayes
 from monitor.recalibration import InputCorrection, Recalibration, RecalibrationClient, Validity, identity, withheld
-from monitor.reference import Reference
+from monitor.reference.classifier import Reference
 from tests.deploy.parts import free_port, running, until
 
 SOURCE = (0.5, 0.3, 0.2)

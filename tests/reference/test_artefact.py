@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor import artefact
 from monitor.errors import ArtefactError
-from monitor.reference import Reference
+from monitor.reference import artefact
+from monitor.reference.classifier import Reference
 from tests.reference.worlds import world
 
 

@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from monitor.preflight import measure
-from monitor.preflight_page import page
-from monitor.reference import Reference
+from monitor.reference.classifier import Reference
+from monitor.reference.preflight import measure
+from monitor.reference.preflight_page import page
 from tests.reference.worlds import CLASSES, world
 
 

@@ -6,9 +6,9 @@ from sklearn.linear_model import LogisticRegression
 
 from monitor.errors import InputError
 from monitor.priors import ESTIMATORS
-from monitor.reference import Reference
+from monitor.reference.classifier import Reference
 from monitor.sampling import draw
-from monitor.windows import Window
+from monitor.windows.window import Window
 from tests.reference.worlds import CLASSES, world
 
 

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from monitor.reference import Reference
+from monitor.reference.classifier import Reference
 
 START_MS = 1_750_000_000_000
 SECOND_MS = 1_000

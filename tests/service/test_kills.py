@@ -12,7 +12,7 @@ import pytest
 
 from connectors.synthetic import SyntheticOptions, write
 from connectors.worlds import Period, World
-from monitor.reference import Reference
+from monitor.reference.classifier import Reference
 
 EVENTS = 200_000
 KILLS = 30 if os.environ.get("CI") else 6

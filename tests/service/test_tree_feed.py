@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
+from monitor.commands.run import replay, run
 from monitor.errors import ConfigurationError
 from monitor.recalibration import RecalibrationClient
-from monitor.reference import Reference
-from monitor.running import replay, run
+from monitor.reference.classifier import Reference
 from monitor.shifts import VersatileForestClassifier, VersatileTreeClassifier
 
 ROWS = 3_000

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from monitor.shifts import fit
-from monitor.shifts.looked import look
 from monitor.shifts.novelty import novelty
 from monitor.shifts.prepared import Moments, prepared
 from monitor.shifts.projections import unskewed
+from monitor.shifts.window_view import look
 from tests.assessment import worlds
 
 

@@ -17,7 +17,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from monitor.assessment import FeatureShift
+from monitor.assessment.classifier import FeatureShift
 from monitor.errors import InputError
 from monitor.recalibration import InputCorrection
 from monitor.shifts import VersatileForestClassifier, VersatileTreeClassifier, covariates

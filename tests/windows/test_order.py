@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.windows import Window, ordered, row_digests
+from monitor.windows.window import Window, ordered, row_digests
 
 
 def slowly(window: Window) -> Window:

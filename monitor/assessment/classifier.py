@@ -1,0 +1,385 @@
+"""From a window and a reference to an answer: `assess` composes estimates, tests, verdict and recalibration. Pure.
+
+The same window and reference give the same assessment, and the same bytes of JSON: nothing here reads a clock or
+draws at random, and rows are expected in their canonical order (`windows.ordered`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from monitor import recalibration
+from monitor.arrays import Flags, Vector, frozen_vector
+from monitor.assessment import message as result
+from monitor.assessment import reasons
+from monitor.assessment.verdict import Evidence, Verdict, decide
+from monitor.errors import InputError
+from monitor.priors import ESTIMATORS, em
+from monitor.priors.estimate import PriorEstimate, ReferenceView
+from monitor.recalibration import Grounds, InputCorrection, Recalibration, Validity
+from monitor.shifts.covariates import Explanation
+from monitor.shifts.diagnosis import Diagnosis, diagnose
+from monitor.shifts.feature_tests import Move
+from monitor.shifts.fit import cohen_w
+from monitor.shifts.prepared import Prepared, ShiftReference, prepared
+from monitor.tolerances import DISTANCE_FLOOR, FIT_FLOOR, MINIMUM_EVENTS, MIX_FLOOR, UNKNOWN_FLOOR, VERDICT_LEVEL
+from monitor.version import __version__
+from monitor.windows.window import Window, WindowCounts, WindowKey
+
+CHEAP = ("cc", "pcc", "acc", "acc-qp", "pacc", "em", "em-sld")
+"""Estimators that cost a few milliseconds a window at most: always reported. The reference's choice comes on top."""
+
+UNBIASED = ("acc-qp", "pacc", "em")
+"""Those whose disagreement means something: under label shift they estimate the same thing."""
+
+
+class AssessedReference(ReferenceView, ShiftReference, Protocol):
+    """The parts of a reference that an assessment uses."""
+
+    @property
+    def estimator(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One test: statistic, p-value, effect size, and what both are held against."""
+
+    __test__ = False  # not a test case, whatever pytest makes of the name
+
+    statistic: float
+    p_value: float | None
+    effect: float
+    level: float
+    floor: float
+    events: int
+    significant: bool
+    """p-value below the level, and effect at or above the floor."""
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureShift:
+    """How one feature (or posterior) stands against the reference."""
+
+    move: Move
+    explanation: Explanation | None
+
+    @property
+    def moved(self) -> bool:
+        """Beyond what the class mix explains, significantly, and by more than the floor."""
+        return self.move.moved
+
+    @property
+    def kind(self) -> str:
+        """`none`, `linear`, `monotone`, `shape`, `categories` or `missing`."""
+        if not self.move.moved:
+            return "none"
+        if self.move.missing_moved:
+            return "missing"
+        return "categories" if self.explanation is None else self.explanation.kind
+
+    @property
+    def alpha(self) -> float:
+        """window = alpha x reference + beta."""
+        return 1.0 if self.explanation is None else self.explanation.alpha
+
+    @property
+    def beta(self) -> float:
+        """window = alpha x reference + beta."""
+        return 0.0 if self.explanation is None else self.explanation.beta
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assessment:
+    """Everything that is known about one window. `to_json` is the message of contract 2."""
+
+    key: WindowKey
+    closed_because: str
+    events: int
+    counts: WindowCounts
+    unusable: int
+    missing_values: int
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    classes: tuple[str, ...]
+    source_priors: Vector
+    prevalence: PriorEstimate
+    """What is out there now. From the reference's estimator, unless inputs moved: then from those that did not."""
+    estimates: Mapping[str, PriorEstimate]
+    tests: Mapping[str, Test]
+    features: Mapping[str, FeatureShift]
+    posteriors: Mapping[str, FeatureShift]
+    recalibration: Recalibration
+    reference_version: str
+
+    def to_result(self) -> result.WindowResult:
+        """The message as a value."""
+        from monitor.assessment.to_message import to_result  # noqa: PLC0415 - it takes this class apart
+
+        return to_result(self, __version__)
+
+    def to_json(self) -> bytes:
+        """The message as deterministic bytes."""
+        return result.encode(self.to_result())
+
+
+def assess(window: Window, reference: AssessedReference, level: float = VERDICT_LEVEL) -> Assessment:
+    """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift."""
+    usable = _usable(window, reference)
+    unusable = int((~usable).sum())
+    calibrated = reference.prepare(window if not unusable else window.take(usable))
+    estimates = _estimates(calibrated, reference)
+    if calibrated.events < MINIMUM_EVENTS:
+        told = reasons.too_few(calibrated.events, unusable)
+        return replace(
+            _assessment(calibrated, reference, estimates, Verdict.INSUFFICIENT_DATA, told), unusable=unusable
+        )
+    family = level / 3
+    ready = prepared(reference)
+    diagnosis = diagnose(calibrated, ready, family)
+    chosen = estimates[reference.estimator]
+    tests = _tests(calibrated, reference, diagnosis, estimates, family)
+    mix_moved = _mix_moved(diagnosis, tests)
+    verdict = decide(
+        Evidence(
+            enough_events=True,
+            label_shift_fits=diagnosis.label_shift_fits,
+            mix_moved=mix_moved,
+            unknown_class=diagnosis.unknown_class,
+            inputs_explain=diagnosis.explained,
+        )
+    )
+    prevalence = chosen
+    if diagnosis.rest is not None and verdict in {Verdict.COVARIATE_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}:
+        prevalence = _from_unmoved(diagnosis, calibrated.events)
+    told = reasons.reasons(
+        verdict,
+        diagnosis,
+        reasons.mix_sentences(reference.classes, reference.source_priors, prevalence),
+        _where_unknown(calibrated, reference, diagnosis) if verdict is Verdict.UNKNOWN_CLASS else "",
+        mix_known=prevalence.unique,
+    )
+    found = _assessment(calibrated, reference, estimates, verdict, told)
+    return replace(
+        found,
+        unusable=unusable,
+        prevalence=prevalence,
+        tests=tests,
+        features=_shifts(diagnosis.features, diagnosis.explanations),
+        posteriors={
+            name: FeatureShift(replace(move, name=name), None)
+            for name, move in zip(reference.classes, diagnosis.posteriors, strict=True)
+        },
+        recalibration=_recalibration(found, prevalence, tests, diagnosis),
+    )
+
+
+def _usable(window: Window, reference: AssessedReference) -> Flags:
+    """Rows whose posteriors are numbers of at least 0 that do not all vanish."""
+    g = window.posteriors
+    classes, columns = len(reference.classes), len(reference.features)
+    if g.shape[1] != classes:
+        raise InputError(f"posteriors: want {classes} columns, got {g.shape[1]}")
+    if window.features is not None and columns and window.features.shape[1] != columns:
+        raise InputError(f"features: want {columns} columns, got {window.features.shape[1]}")
+    with np.errstate(over="ignore"):
+        sums = g.sum(axis=1)
+    return np.asarray(np.isfinite(sums) & (sums > 0) & (g >= 0).all(axis=1))
+
+
+def _estimates(window: Window, reference: AssessedReference) -> dict[str, PriorEstimate]:
+    """Every cheap estimator that this reference has the statistics of, and the reference's own choice."""
+    names = [name for name in CHEAP if name in reference.statistics]
+    if reference.estimator not in names:
+        names.append(reference.estimator)
+    return {name: ESTIMATORS[name].estimate(window, reference) for name in names}
+
+
+def _assessment(
+    window: Window,
+    reference: AssessedReference,
+    estimates: Mapping[str, PriorEstimate],
+    verdict: Verdict,
+    told: tuple[str, ...],
+) -> Assessment:
+    """The assessment as far as it goes without tests."""
+    key = window.key
+    validity = Validity(key.stream, key.segment, key.id, key.start, key.end, reference.version)
+    return Assessment(
+        key=key,
+        closed_because=window.closed_because,
+        events=window.events,
+        counts=window.counts,
+        unusable=0,
+        missing_values=0 if window.features is None else int(np.isnan(window.features).sum()),
+        verdict=verdict,
+        reasons=told,
+        classes=reference.classes,
+        source_priors=reference.source_priors,
+        prevalence=estimates[reference.estimator],
+        estimates=estimates,
+        tests={},
+        features={},
+        posteriors={},
+        recalibration=recalibration.identity(
+            reference.classes, reference.source_priors, validity, f"the verdict is {verdict}"
+        ),
+        reference_version=reference.version,
+    )
+
+
+def _tests(
+    window: Window,
+    reference: AssessedReference,
+    diagnosis: Diagnosis,
+    estimates: Mapping[str, PriorEstimate],
+    level: float,
+) -> dict[str, Test]:
+    """Every test with its statistic, p-value, effect size, threshold and n."""
+    n, pi = window.events, reference.source_priors
+    ratio = em.likelihood_ratio(window.posteriors, pi, reference.statistics.get("em") or None)
+    whole = diagnosis.whole
+    measured: dict[str, tuple[float, float, float, float, str]] = {
+        "prior-shift": (
+            ratio.statistic,
+            ratio.p_value,
+            cohen_w(estimates[reference.estimator].priors, pi),
+            MIX_FLOOR,
+            "likelihood ratio of the best class mix against the reference's, null calibrated on the reference",
+        ),
+        "label-shift-fit": (
+            whole.statistic,
+            whole.p_value,
+            whole.effect,
+            FIT_FLOOR,
+            "what one class mix leaves unexplained, in pooled standard deviations",
+        ),
+    }
+    if (mix := diagnosis.mix) is not None:
+        told = "the class mix matched on unmoved inputs against the reference's"
+        measured["class-mix"] = (mix.statistic, mix.p_value, mix.effect, MIX_FLOOR, told)
+    if (mapped := diagnosis.mapped) is not None:
+        told = "what is left unexplained after the moved inputs were mapped back"
+        measured["mapped-fit"] = (mapped.statistic, mapped.p_value, mapped.effect, 0.0, told)
+    if (unknown := diagnosis.unknown) is not None:
+        told = "share of the events beyond where the classes were"
+        measured["unknown-mass"] = (unknown.statistic, unknown.p_value, unknown.mass, UNKNOWN_FLOOR, told)
+    if (deficit := diagnosis.deficit) is not None:
+        told = "share missing in soft matching of the inputs' joint distribution"
+        measured["soft-deficit"] = (deficit.statistic, deficit.p_value, deficit.effect, UNKNOWN_FLOOR, told)
+    tests = {
+        name: Test(statistic, p, effect, level, floor, n, p < level and effect >= floor, told)
+        for name, (statistic, p, effect, floor, told) in measured.items()
+    }
+    if diagnosis.features:
+        tests["features"] = of_moves(diagnosis.features, level, n)
+    apart = _disagreement(estimates, reference.estimator)
+    tests["disagreement"] = Test(
+        apart,
+        None,
+        apart,
+        1.0,
+        recalibration.DISAGREEMENT,
+        n,
+        apart > recalibration.DISAGREEMENT,
+        "total variation between the reported and another unbiased estimate",
+    )
+    return tests
+
+
+def of_moves(moved: tuple[Move, ...], level: float, events: int) -> Test:
+    """The features' family: the smallest adjusted p-value, and the largest distance."""
+    p_value = min(min(move.adjusted_p, move.missing_adjusted_p) for move in moved)
+    distance = max(move.distance for move in moved)
+    significant = any(move.moved for move in moved)
+    return Test(
+        distance, p_value, distance, level, DISTANCE_FLOOR, events, significant, "the feature that moved the most"
+    )
+
+
+def _mix_moved(diagnosis: Diagnosis, tests: Mapping[str, Test]) -> bool:
+    """By the likelihood ratio where posteriors can be trusted, by what unmoved inputs show where they cannot."""
+    if diagnosis.label_shift_fits:
+        return tests["prior-shift"].significant
+    return "class-mix" in tests and tests["class-mix"].significant
+
+
+def _disagreement(estimates: Mapping[str, PriorEstimate], chosen: str) -> float:
+    reported = estimates[chosen].priors
+    return max(
+        (float(np.abs(reported - estimates[name].priors).sum() / 2) for name in UNBIASED if name in estimates),
+        default=0.0,
+    )
+
+
+def _from_unmoved(diagnosis: Diagnosis, events: int) -> PriorEstimate:
+    """The class mix that the unmoved inputs show, with its interval for the rate at which classes come."""
+    assert diagnosis.rest is not None  # noqa: S101 - the caller has looked
+    found = diagnosis.rest.match
+    spread = np.sqrt(np.maximum(np.diag(found.covariance), 0) + found.priors * (1 - found.priors) / events)
+    return PriorEstimate(
+        method="unmoved-inputs",
+        priors=frozen_vector(found.priors, "priors"),
+        lower=frozen_vector(np.clip(np.minimum(found.free - 1.96 * spread, found.priors), 0, 1), "lower"),
+        upper=frozen_vector(np.clip(np.maximum(found.free + 1.96 * spread, found.priors), 0, 1), "upper"),
+        events=events,
+        iterations=1,
+        converged=True,
+        gap=0.0,
+        stop_reason="closed form",
+        unique=found.identified,
+    )
+
+
+def _shifts(tested: tuple[Move, ...], explained: Mapping[int, Explanation]) -> dict[str, FeatureShift]:
+    return {move.name: FeatureShift(move, explained.get(j)) for j, move in enumerate(tested)}
+
+
+def _where_unknown(window: Window, reference: AssessedReference, diagnosis: Diagnosis) -> str:
+    """The features that set the unknown events apart the most: their median there, and in the reference.
+
+    A feature that is missing in most of them stands in the reference's centre, as one does that is there itself: such
+    a feature sets nothing apart, and a median of the few others is not named.
+    """
+    ready: Prepared = prepared(reference)
+    unknown, projections = diagnosis.unknown, ready.projections
+    if unknown is None or projections is None or window.features is None:
+        return ""
+    apart = np.abs(np.median(projections.standardised(window.features[unknown.beyond]), axis=0))
+    order = np.argsort(-apart, kind="stable")[: min(reasons.NAMED, int((apart > 0).sum()))]
+    there = np.nanmedian(window.features[unknown.beyond][:, projections.columns[order]], axis=0)
+    return ", ".join(
+        f"{reference.features[projections.columns[k]].feature.name} is {value:.3g} there, "
+        f"{projections.medians[k]:.3g} elsewhere"
+        for k, value in zip(order, there, strict=True)
+    )
+
+
+def _recalibration(
+    found: Assessment, prevalence: PriorEstimate, tests: Mapping[str, Test], diagnosis: Diagnosis
+) -> Recalibration:
+    grounds = Grounds(
+        verdict=str(found.verdict),
+        target_priors=prevalence.priors,
+        half_widths=(prevalence.upper - prevalence.lower) / 2,
+        trustworthy=prevalence.converged and prevalence.unique,
+        mix_significant=tests["prior-shift"].significant,
+        effect=tests["prior-shift"].effect,
+        disagreement=tests["disagreement"].effect,
+    )
+    inputs = {
+        diagnosis.features[j].name: InputCorrection(
+            one.kind,
+            float(one.alpha),
+            float(one.beta),
+            tuple(float(x) for x in one.correction.window_knots),
+            tuple(float(x) for x in one.correction.reference_knots),
+        )
+        for j, one in diagnosis.explanations.items()
+        if diagnosis.explained and one.kind in {"linear", "monotone"}
+    }
+    return recalibration.imply(found.classes, found.source_priors, grounds, inputs, found.recalibration.validity)

@@ -1,0 +1,176 @@
+"""The message of one window as types: what goes to the results sink, and what its JSON Schema is generated from.
+
+No number in it is NaN or infinite: what could not be computed is null, and a reason or a stop reason names why.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from monitor.assessment.verdict import Verdict
+from monitor.recalibration import Recalibration
+
+SCHEMA_ID = "shiftwatch.window.v1"
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of all parts: immutable, and nothing in them that the schema does not know."""
+
+
+class Counts(Part, frozen=True):
+    """What happened to the events of the window."""
+
+    used: int
+    late: int
+    rejected: int
+    sampled_out: int
+    unusable: int
+    """Events whose posteriors were not numbers of at least 0 with a positive sum."""
+    missing_values: int
+    """Feature values that were null, over all features."""
+
+
+class Share(Part, frozen=True):
+    """One class's prevalence."""
+
+    estimate: float
+    lower: float
+    upper: float
+    reference: float
+
+
+class Estimate(Part, frozen=True):
+    """One estimator's answer, and how it got there."""
+
+    priors: dict[str, float]
+    lower: dict[str, float]
+    upper: dict[str, float]
+    events: int
+    dropped: int
+    iterations: int
+    converged: bool
+    gap: float | None
+    stop_reason: str
+    unique: bool
+    deficit: float | None
+
+
+class TestResult(Part, frozen=True):
+    """One test: its statistic, how unlikely that is without a shift, how large the effect is, and what it needed."""
+
+    statistic: float | None
+    p_value: float | None
+    """Null where a measure has no distribution, and is judged by its effect alone."""
+    effect: float | None
+    level: float
+    """The p-value has to be below this,"""
+    floor: float
+    """and the effect at least this."""
+    events: int
+    significant: bool
+    """Both."""
+    meaning: str
+
+
+class Map(Part, frozen=True):
+    """How a feature's values are taken back: window = alpha x reference + beta, or matching percentiles."""
+
+    kind: str
+    alpha: float
+    beta: float
+    window: tuple[float, ...]
+    reference: tuple[float, ...]
+
+
+class Feature(Part, frozen=True):
+    """One feature or posterior against the reference, plainly and reweighted to the class mix."""
+
+    moved: bool
+    kind: str
+    """`none`, `linear`, `monotone`, `shape`, `categories` or `missing`."""
+    test: str
+    statistic: float
+    p_value: float
+    adjusted_p_value: float
+    """Holm over all features and missing rates."""
+    false_discovery_rate: float
+    """Benjamini-Hochberg's adjusted p-value."""
+    distance: float
+    plain_distance: float
+    plain_p_value: float
+    events: int
+    missing_rate: float
+    expected_missing_rate: float
+    missing_p_value: float
+    missing_moved: bool
+    map: Map | None
+    reason: str
+
+
+class Versions(Part, frozen=True):
+    """What made the result."""
+
+    software: str
+    reference: str
+
+
+class WindowResult(Part, frozen=True):
+    """One closed window."""
+
+    schema: str
+    stream: str
+    segment: str
+    window: str
+    start: str
+    end: str
+    closed_because: str
+    events: Counts
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    prevalence: dict[str, Share]
+    estimator: str
+    """The method behind `prevalence`."""
+    estimates: dict[str, Estimate]
+    tests: dict[str, TestResult]
+    features: dict[str, Feature]
+    posteriors: dict[str, Feature]
+    recalibration: Recalibration
+    versions: Versions
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+def encode(message: Part | Recalibration) -> bytes:
+    """The same message gives the same bytes."""
+    return _ENCODER.encode(message)
+
+
+def json_schema() -> dict[str, Any]:
+    """The published JSON Schema of the message."""
+    return schema_of(WindowResult)
+
+
+def schema_of(message: type[Part]) -> dict[str, Any]:
+    """The JSON Schema of a message; alternatives in an order that no release of msgspec decides."""
+    schema: dict[str, Any] = in_order(msgspec.json.schema(message))
+    return schema
+
+
+def in_order(schema: Any) -> Any:
+    """A schema with its alternatives sorted."""
+    if isinstance(schema, list):
+        return [in_order(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    ordered = {key: in_order(value) for key, value in schema.items()}
+    if "anyOf" in ordered:
+        ordered["anyOf"] = sorted(ordered["anyOf"], key=str)
+    return ordered
+
+
+def rfc3339(microseconds: int) -> str:
+    """Microseconds since the epoch as RFC 3339 in UTC, always with six digits."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,109 @@
+"""A verdict's reasons in words, with the numbers that a person on call needs to act."""
+
+from collections.abc import Mapping, Sequence
+
+from monitor.arrays import Vector
+from monitor.assessment.verdict import Verdict
+from monitor.priors.estimate import PriorEstimate
+from monitor.shifts.covariates import Explanation
+from monitor.shifts.diagnosis import Diagnosis
+from monitor.shifts.feature_tests import Move
+from monitor.tolerances import MINIMUM_EVENTS
+
+NAMED = 3
+"""Classes and features that are named one by one; a page of them would not be read."""
+
+
+def too_few(events: int, unusable: int) -> tuple[str, ...]:
+    """Why nothing can be said."""
+    spoilt = f"; {unusable:,} more had unusable posteriors" if unusable else ""
+    return (f"{events:,} usable events, {MINIMUM_EVENTS} are needed{spoilt}",)
+
+
+def reasons(
+    verdict: Verdict,
+    diagnosis: Diagnosis,
+    mix: tuple[str, ...],
+    novel_features: str,
+    *,
+    mix_known: bool,
+) -> tuple[str, ...]:
+    """The sentences, most important first, around what happened to the mix and where unknown events lie.
+
+    `mix_known` is false for a model whose posteriors cannot tell one class mix from another.
+    """
+    fit, moved = diagnosis.whole, moved_sentences(diagnosis.features, diagnosis.explanations) or _left_out(diagnosis)
+    misfit = f"one class mix does not explain the window (fit p {p_text(fit.p_value)}, {fit.effect:.2f} sd left over)"
+    if verdict is Verdict.STABLE:
+        agreed = "the class mix and every input agree" if mix_known else "everything that can be seen agrees"
+        unseen = () if mix_known else ("the posteriors cannot tell what the class mix is",)
+        return (f"{agreed} with the reference (fit p {p_text(fit.p_value)})", *unseen)
+    if verdict is Verdict.PRIOR_SHIFT:
+        return (*mix, f"the new class mix explains the inputs (fit p {p_text(fit.p_value)})")
+    if verdict is Verdict.UNKNOWN_CLASS and diagnosis.unknown is not None:
+        unknown = diagnosis.unknown
+        low, high = max(unknown.mass - 2 * unknown.error, 0.0), min(unknown.mass + 2 * unknown.error, 1.0)
+        where = f": {novel_features}" if novel_features else ""
+        lie = f"about {unknown.mass:.1%} ({low:.1%} to {high:.1%}) of the events lie where no class was{where}"
+        return (lie, f"{misfit}; without these events most of that goes")
+    if verdict is Verdict.COVARIATE_SHIFT:
+        return (*moved, "the class mix that the other inputs show has not moved")
+    if verdict is Verdict.PRIOR_AND_COVARIATE_SHIFT:
+        return (*moved, *mix)
+    told = () if diagnosis.rest is not None else ("whether the class mix moved cannot be told",)
+    return (misfit, *moved, "no line or percentile map of the inputs explains it", *told)
+
+
+def mix_sentences(names: tuple[str, ...], source_priors: Vector, prevalence: PriorEstimate) -> tuple[str, ...]:
+    """The classes that changed the most."""
+    change = prevalence.priors - source_priors
+    order = sorted(range(len(names)), key=lambda y: (-abs(float(change[y])), y))
+    # Of two classes one says all: the one that rose.
+    shown = [max(order, key=lambda y: float(change[y]))] if len(names) == 2 else order[:NAMED]
+    return tuple(
+        f"{names[y]} {'rose' if change[y] > 0 else 'fell'} from {source_priors[y]:.1%} to {prevalence.priors[y]:.1%} "
+        f"({prevalence.lower[y]:.1%} to {prevalence.upper[y]:.1%})"
+        for y in shown
+    )
+
+
+def moved_sentences(moves: Sequence[Move], explanations: Mapping[int, Explanation]) -> tuple[str, ...]:
+    """The features that moved the most."""
+    moved = [(j, move) for j, move in enumerate(moves) if move.moved]
+    moved.sort(key=lambda pair: (-pair[1].distance, pair[0]))
+    told = tuple(describe(move, explanations.get(j)) for j, move in moved[:NAMED])
+    return told if len(moved) <= NAMED else (*told, f"and {len(moved) - NAMED} more features moved")
+
+
+def _left_out(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """What has to be left out for a fit where no feature moved far enough by itself to be called moved."""
+    if diagnosis.rest is None:
+        return ()
+    names = " and ".join(diagnosis.features[j].name for j in sorted(diagnosis.rest.left_out))
+    whole, without = p_text(diagnosis.whole.p_value), p_text(diagnosis.rest.match.p_value)
+    return (f"one class mix explains the window only without {names} (fit p {whole} with, {without} without)",)
+
+
+def describe(move: Move, explanation: Explanation | None) -> str:
+    """What happened to one moved feature."""
+    if move.missing_moved:
+        if move.missing_rate == 1:
+            return f"{move.name} is missing in all events"
+        expected = move.expected_missing_rate
+        return f"{move.name} is missing in {move.missing_rate:.1%} of the events, expected {expected:.1%}"
+    return f"{move.name} {_how(explanation)} (distance {move.distance:.3f}, p {p_text(move.adjusted_p)})"
+
+
+def _how(explanation: Explanation | None) -> str:
+    if explanation is None:
+        return "has other shares of its values"
+    if explanation.kind == "linear":
+        sign = "-" if explanation.beta < 0 else "+"
+        return f"is {explanation.alpha:.3g} x {sign} {abs(explanation.beta):.3g} of its reference"
+    changes = {"monotone": "was stretched along a monotone curve", "shape": "changed its shape"}
+    return changes.get(explanation.kind, "moved")
+
+
+def p_text(value: float) -> str:
+    """A p-value; far out, its digits mean nothing."""
+    return "< 1e-12" if value < 1e-12 else f"{value:.2g}"

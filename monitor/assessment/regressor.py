@@ -1,0 +1,180 @@
+"""From a window of a regression stream and a reference to an answer. Pure, as the assessment of classifiers is.
+
+Predictions and features are compared with the reference's by Kolmogorov-Smirnov distance (categories by chi-square),
+all corrected together; the labels say whether the relation to the inputs still holds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from monitor.arrays import Flags, Vector
+from monitor.assessment import message as result
+from monitor.assessment import regressor_reasons as wording
+from monitor.assessment.classifier import FeatureShift, Test, of_moves
+from monitor.assessment.regressor_evidence import RelationFound, evidence_of, relation_found
+from monitor.assessment.regressor_feed import implied
+from monitor.assessment.verdict import RegressionEvidence, Verdict, decide_regression
+from monitor.errors import InputError
+from monitor.recalibration import Validity
+from monitor.recalibration.relation import RegressionRecalibration
+from monitor.reference.regressor import RegressionReference
+from monitor.shifts import covariates
+from monitor.shifts import feature_tests as moves
+from monitor.shifts import window_view as looked
+from monitor.shifts.covariates import Explanation
+from monitor.shifts.feature_tests import Move
+from monitor.shifts.prepared import Column, column_of
+from monitor.shifts.profile import FeatureProfile
+from monitor.tolerances import DISTANCE_FLOOR, MINIMUM_EVENTS, RELATION_FLOOR, VERDICT_LEVEL
+from monitor.version import __version__
+from monitor.windows.window import Window, WindowCounts, WindowKey
+
+ALL = np.ones(1)
+"""The class mix of a stream without classes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegressionAssessment:
+    """Everything that is known about one window of a regression stream."""
+
+    key: WindowKey
+    closed_because: str
+    events: int
+    counts: WindowCounts
+    unusable: int
+    """Events whose prediction was not a number."""
+    missing_values: int
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    tests: Mapping[str, Test]
+    features: Mapping[str, FeatureShift]
+    prediction: FeatureShift | None
+    """None where too few events were seen."""
+    relation: RelationFound
+    recalibration: RegressionRecalibration
+    reference_version: str
+
+    def to_result(self) -> result.WindowResult:
+        """The message as a value."""
+        from monitor.assessment.regressor_message import to_result  # noqa: PLC0415 - it takes this class apart
+
+        return to_result(self, __version__)
+
+    def to_json(self) -> bytes:
+        """The message as deterministic bytes."""
+        return result.encode(self.to_result())
+
+
+def assess_regression(
+    window: Window, reference: RegressionReference, level: float = VERDICT_LEVEL
+) -> RegressionAssessment:
+    """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift."""
+    usable = _usable(window, reference)
+    kept = window if usable.all() else window.take(usable)
+    family = level / 2
+    found = relation_found(evidence_of(kept), reference, family)
+    enough = kept.events >= MINIMUM_EVENTS
+    moved = _moves(kept, reference, family) if enough else ()
+    explained = _explanations(kept, reference, moved, family)
+    tests = _tests(moved, found, family, kept.events)
+    verdict = decide_regression(RegressionEvidence(found.changed, enough, any(move.moved for move in moved)))
+    unusable = int((~usable).sum())
+    told = wording.reasons(
+        verdict, moved, explained, found, inputs=reference.input_names, events=kept.events, unusable=unusable
+    )
+    shifts = {move.name: FeatureShift(move, explained.get(j)) for j, move in enumerate(moved[:-1])}
+    key = kept.key
+    validity = Validity(key.stream, key.segment, key.id, key.start, key.end, reference.version)
+    return RegressionAssessment(
+        key=key,
+        closed_because=kept.closed_because,
+        events=kept.events,
+        counts=kept.counts,
+        unusable=unusable,
+        missing_values=0 if kept.features is None else int(np.isnan(kept.features).sum()),
+        verdict=verdict,
+        reasons=told,
+        tests=tests,
+        features=shifts,
+        prediction=FeatureShift(moved[-1], explained.get(len(moved) - 1)) if moved else None,
+        relation=found,
+        recalibration=implied(found, reference, validity),
+        reference_version=reference.version,
+    )
+
+
+def _usable(window: Window, reference: RegressionReference) -> Flags:
+    """Rows with a prediction."""
+    if window.predictions is None:
+        raise InputError("window: want predictions, got none")
+    columns = len(reference.features)
+    if window.features is not None and columns and window.features.shape[1] != columns:
+        raise InputError(f"features: want {columns} columns, got {window.features.shape[1]}")
+    return np.isfinite(window.predictions)
+
+
+@lru_cache(maxsize=64)
+def _prepared(reference: RegressionReference) -> tuple[Column | FeatureProfile, ...]:
+    """The features and last the predictions, ready for comparisons: worked out once while the reference lives."""
+    return tuple(column_of(profile) for profile in (*reference.features, reference.prediction))
+
+
+def _columns(reference: RegressionReference, window: Window) -> tuple[Column | FeatureProfile, ...]:
+    """What is compared: the features, where events carry them, and last the predictions."""
+    ready = _prepared(reference)
+    return ready if window.features is not None else ready[-1:]
+
+
+def _moves(window: Window, reference: RegressionReference, level: float) -> tuple[Move, ...]:
+    """Every feature and last the predictions, corrected for one another."""
+    found = []
+    for j, column in enumerate(_columns(reference, window)):
+        values = _values(window, j)
+        seen = looked.seen_column(column, values)
+        found.append(moves.of_column(seen, column, float(np.isnan(values).sum()), ALL, events=window.events))
+    return moves.corrected(found, level)
+
+
+def _values(window: Window, number: int) -> Vector:
+    """Of a feature by its number; past the last feature, the predictions."""
+    if window.features is not None and number < window.features.shape[1]:
+        return np.asarray(window.features[:, number])
+    assert window.predictions is not None  # noqa: S101 - `_usable` has looked
+    return np.asarray(window.predictions)
+
+
+def _explanations(
+    window: Window, reference: RegressionReference, moved: tuple[Move, ...], level: float
+) -> dict[int, Explanation]:
+    """How each number that moved did."""
+    found = {}
+    for j, (column, move) in enumerate(zip(_columns(reference, window), moved, strict=bool(moved))):
+        if isinstance(column, Column) and move.distribution_moved:
+            values = _values(window, j)
+            found[j] = covariates.explain(column.values, values, column.weights(ALL), level=level, floor=DISTANCE_FLOOR)
+    return found
+
+
+def _tests(moved: tuple[Move, ...], found: RelationFound, level: float, events: int) -> dict[str, Test]:
+    """Every test with its statistic, p-value, effect size, threshold and n."""
+    tests = {}
+    if moved:
+        *features, said = moved
+        told = "the predictions against the reference's"
+        tests["prediction"] = Test(
+            said.statistic, said.adjusted_p, said.distance, level, DISTANCE_FLOOR, events, said.moved, told
+        )
+        if features:
+            tests["features"] = of_moves(tuple(features), level, events)
+    if found.tested:
+        one, told = (
+            found.test,
+            "likelihood ratio of the most telling link against an unchanged relation, in nats a label",
+        )
+        tests["relation"] = Test(
+            one.statistic, found.p_value, one.effect, level, RELATION_FLOOR, found.labels, found.changed, told
+        )
+    return tests

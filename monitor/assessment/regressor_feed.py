@@ -1,0 +1,65 @@
+"""The correction that a window implies: the adapted relation where the labels justify it, else exactly no change."""
+
+import numpy as np
+
+from monitor.assessment.regressor_evidence import RelationFound
+from monitor.recalibration import Validity
+from monitor.recalibration.relation import RegressionRecalibration, RelationCorrection, RelationParameters
+from monitor.reference.regressor import RegressionReference
+from monitor.regression.mixture import Mixture
+from monitor.regression.relation import RelationStatus
+
+
+def implied(found: RelationFound, reference: RegressionReference, validity: Validity) -> RegressionRecalibration:
+    """The message of one window."""
+    apply, reason = justified(found)
+    before = parameters(reference.mixture)
+    adaptation = found.adaptation if apply else None
+    return RegressionRecalibration(
+        classes=(),
+        source_priors=(),
+        target_priors=(),
+        multipliers=(),
+        log_multipliers=(),
+        thresholds={},
+        inputs={},
+        validity=validity,
+        apply=apply,
+        reason=reason,
+        relation=RelationCorrection(
+            inputs=reference.input_names,
+            reference=before,
+            adapted=before if adaptation is None else parameters(adaptation.mixture),
+            model="M1" if adaptation is None else adaptation.model,
+            description="unchanged" if adaptation is None else adaptation.description,
+            labels=found.labels,
+            tested=found.tested,
+        ),
+    )
+
+
+def justified(found: RelationFound) -> tuple[bool, str]:
+    """Whether to apply, and why: every condition has its own sentence."""
+    conditions = (
+        (found.test.status is not RelationStatus.CONSTANT_TARGET, "all labels are equal: they carry no relation"),
+        (found.tested, f"{found.labels} labels, {found.wanted} are wanted to judge the relation"),
+        (found.changed, "the labels agree with the relation of the reference"),
+        (
+            found.helps,
+            "parameters adapted to one half of the labels do not improve the predictions of the other half: "
+            "the change may be recent, or too small to correct",
+        ),
+    )
+    failed = next((reason for holds, reason in conditions if not holds), None)
+    if failed is not None:
+        return False, failed
+    return True, "the relation changed, and each half of the labels improves the predictions of the other"
+
+
+def parameters(mixture: Mixture) -> RelationParameters:
+    """A mixture as plain numbers."""
+    return RelationParameters(
+        weights=tuple(np.asarray(mixture.weights).tolist()),
+        coefficients=tuple(tuple(row) for row in np.asarray(mixture.coefficients).tolist()),
+        sigmas=tuple(np.asarray(mixture.sigmas).tolist()),
+    )

@@ -1,0 +1,112 @@
+"""The message of a regression stream's window: the envelope of every window, with a relation in place of classes."""
+
+from typing import Any
+
+import numpy as np
+from msgspec import json
+
+from monitor.assessment import message as result
+from monitor.assessment.regressor import RegressionAssessment
+from monitor.assessment.regressor_evidence import RelationFound
+from monitor.assessment.regressor_feed import parameters
+from monitor.assessment.to_message import counts, feature_result, finite, test_result
+from monitor.recalibration.relation import RegressionRecalibration, RelationParameters
+
+SCHEMA_ID = "shiftwatch.regression-window.v1"
+
+
+class Relation(result.Part, frozen=True):
+    """What the labels say about the relation between inputs and labels."""
+
+    status: str
+    """`tested`, `too-few-labels` or `constant-target`."""
+    labels: int
+    """Rows with a label, a prediction and all inputs, of this window and as many before it as were needed."""
+    wanted: int
+    since: str | None
+    """When the oldest of them happened."""
+    inputs: tuple[str, ...]
+    model: str
+    """The link between the reference's relation and that of now, by the name in the literature; M1: unchanged."""
+    description: str
+    alternative: str
+    """The link that the statistic is of."""
+    degrees: int
+    calibrated: bool
+    reference: RelationParameters
+    now: RelationParameters | None
+    """Estimated from the labels, whether or not it is applied; null where nothing changed."""
+    factors: tuple[tuple[float | None, ...], ...] | None
+    """What each coefficient was multiplied by, a row for each component; null where it was zero."""
+    error: float | None
+    """Root mean square of label minus prediction,"""
+    reference_error: float
+    """in the reference,"""
+    corrected_error: float | None
+    """and after the correction."""
+
+
+class RegressionResult(result.WindowResult, frozen=True):
+    """One closed window of a regression stream; what belongs to classes is empty."""
+
+    prediction: result.Feature | None
+    """The predictions against the reference's; null where too few events were seen."""
+    relation: Relation
+    recalibration: RegressionRecalibration
+
+
+def to_result(assessment: RegressionAssessment, software: str) -> RegressionResult:
+    """The message of contract 2."""
+    key, said = assessment.key, assessment.prediction
+    return RegressionResult(
+        schema=SCHEMA_ID,
+        stream=key.stream,
+        segment=key.segment,
+        window=key.id,
+        start=result.rfc3339(key.start),
+        end=result.rfc3339(key.end),
+        closed_because=assessment.closed_because,
+        events=counts(assessment.events, assessment.counts, assessment.unusable, assessment.missing_values),
+        verdict=assessment.verdict,
+        reasons=assessment.reasons,
+        prevalence={},
+        estimator="",
+        estimates={},
+        tests={name: test_result(one) for name, one in assessment.tests.items()},
+        features={name: feature_result(one) for name, one in assessment.features.items()},
+        posteriors={},
+        versions=result.Versions(software, assessment.reference_version),
+        prediction=None if said is None else feature_result(said),
+        relation=_relation(assessment.relation, assessment.recalibration),
+        recalibration=assessment.recalibration,
+    )
+
+
+def _relation(found: RelationFound, feed: RegressionRecalibration) -> Relation:
+    test, adaptation = found.test, found.adaptation
+    return Relation(
+        status=str(test.status),
+        labels=found.labels,
+        wanted=found.wanted,
+        since=None if found.since is None else result.rfc3339(found.since),
+        inputs=feed.relation.inputs,
+        model="M1" if adaptation is None else adaptation.model,
+        description="unchanged" if adaptation is None else adaptation.description,
+        alternative=test.alternative,
+        degrees=test.degrees,
+        calibrated=test.calibrated,
+        reference=feed.relation.reference,
+        now=None if adaptation is None else parameters(adaptation.mixture),
+        factors=None
+        if adaptation is None
+        else tuple(tuple(finite(value) for value in row) for row in np.asarray(adaptation.factors).tolist()),
+        error=finite(found.error),
+        reference_error=found.reference_error,
+        corrected_error=finite(found.corrected_error),
+    )
+
+
+def json_schema() -> dict[str, Any]:
+    """The published JSON Schema of the message."""
+    schema: dict[str, Any] = result.in_order(json.schema(RegressionResult))
+    return schema

@@ -1,0 +1,64 @@
+"""A regression stream's verdict in words, with the numbers that a person on call needs to act."""
+
+from collections.abc import Mapping
+
+from monitor.assessment.reasons import moved_sentences, p_text
+from monitor.assessment.regressor_evidence import RelationFound
+from monitor.assessment.verdict import Verdict
+from monitor.reference.regressor import PREDICTION
+from monitor.regression.relation import RelationStatus
+from monitor.shifts.covariates import Explanation
+from monitor.shifts.feature_tests import Move
+from monitor.tolerances import MINIMUM_EVENTS
+
+
+def reasons(
+    verdict: Verdict,
+    moved: tuple[Move, ...],
+    explained: Mapping[int, Explanation],
+    found: RelationFound,
+    *,
+    inputs: tuple[str, ...],
+    events: int,
+    unusable: int,
+) -> tuple[str, ...]:
+    """The sentences, most important first."""
+    labels = label_sentence(found)
+    if verdict is Verdict.INSUFFICIENT_DATA:
+        spoilt = f"; {unusable:,} more had no usable prediction" if unusable else ""
+        return (f"{events:,} usable events, {MINIMUM_EVENTS} are needed{spoilt}", labels)
+    if verdict is Verdict.STABLE:
+        least = min(min(move.adjusted_p, move.missing_adjusted_p) for move in moved)
+        what = "the predictions and every input agree" if len(moved) > 1 else "the predictions agree"
+        return (f"{what} with the reference (smallest corrected p {p_text(least)})", labels)
+    told = moved_sentences(moved, explained)
+    if verdict is Verdict.COVARIATE_SHIFT:
+        alone = [move.name for move in moved if move.moved] == [PREDICTION.name] and len(moved) > 1
+        hint = ("no input moved by itself: look at the model that is deployed",) if alone else ()
+        return (*told, *hint, labels)
+    against, p = ", ".join(inputs), p_text(found.p_value)
+    changed = f"{found.test.description} (the label against {against}; {found.labels:,} labels, p {p})"
+    recent = () if found.helps else ("not corrected yet: the labels do not agree with one another on what changed",)
+    return (changed, *_error_sentence(found), *recent, *told)
+
+
+def label_sentence(found: RelationFound) -> str:
+    """What the labels say where they do not speak of a change."""
+    if found.test.status is RelationStatus.CONSTANT_TARGET:
+        return f"all of the {found.labels:,} labels are equal: they carry no relation"
+    if not found.labels:
+        return f"no labels: whether the relation still holds cannot be told ({found.wanted} are wanted)"
+    if not found.tested:
+        return f"{found.labels:,} of {found.wanted} labels: too few yet to tell whether the relation still holds"
+    return (
+        f"{found.labels:,} labels agree with the relation (p {p_text(found.p_value)}, "
+        f"error {found.error:.3g}, reference {found.reference_error:.3g})"
+    )
+
+
+def _error_sentence(found: RelationFound) -> tuple[str, ...]:
+    if found.error is None or found.corrected_error is None:
+        return ()
+    went = "grew" if found.error > found.reference_error else "went"
+    after = f", {found.corrected_error:.3g} after correction" if found.helps else ""
+    return (f"the error of the predictions {went} from {found.reference_error:.3g} to {found.error:.3g}{after}",)

@@ -1,0 +1,124 @@
+"""An assessment as its message: names instead of positions, null instead of what is not a number."""
+
+import math
+
+from monitor.arrays import Vector
+from monitor.assessment import message as result
+from monitor.assessment.classifier import Assessment, FeatureShift, Test
+from monitor.assessment.reasons import describe
+from monitor.priors.estimate import PriorEstimate
+from monitor.windows.window import WindowCounts
+
+
+def to_result(assessment: Assessment, software: str) -> result.WindowResult:
+    """The message of contract 2."""
+    names, key, told = assessment.classes, assessment.key, assessment.prevalence
+    return result.WindowResult(
+        schema=result.SCHEMA_ID,
+        stream=key.stream,
+        segment=key.segment,
+        window=key.id,
+        start=result.rfc3339(key.start),
+        end=result.rfc3339(key.end),
+        closed_because=assessment.closed_because,
+        events=counts(assessment.events, assessment.counts, assessment.unusable, assessment.missing_values),
+        verdict=assessment.verdict,
+        reasons=assessment.reasons,
+        prevalence={
+            name: result.Share(
+                float(told.priors[y]), float(told.lower[y]), float(told.upper[y]), float(assessment.source_priors[y])
+            )
+            for y, name in enumerate(names)
+        },
+        estimator=told.method,
+        estimates={name: _estimate(names, one) for name, one in assessment.estimates.items()},
+        tests={name: test_result(one) for name, one in assessment.tests.items()},
+        features={name: feature_result(one) for name, one in assessment.features.items()},
+        posteriors={name: feature_result(one) for name, one in assessment.posteriors.items()},
+        recalibration=assessment.recalibration,
+        versions=result.Versions(software, assessment.reference_version),
+    )
+
+
+def counts(events: int, kept: WindowCounts, unusable: int, missing_values: int) -> result.Counts:
+    """What happened to the events of the window."""
+    return result.Counts(
+        used=events,
+        late=kept.late,
+        rejected=kept.rejected,
+        sampled_out=kept.sampled_out,
+        unusable=unusable,
+        missing_values=missing_values,
+    )
+
+
+def _estimate(names: tuple[str, ...], one: PriorEstimate) -> result.Estimate:
+    return result.Estimate(
+        priors=_named(names, one.priors),
+        lower=_named(names, one.lower),
+        upper=_named(names, one.upper),
+        events=one.events,
+        dropped=one.dropped,
+        iterations=one.iterations,
+        converged=bool(one.converged),
+        gap=finite(one.gap),
+        stop_reason=one.stop_reason,
+        unique=bool(one.unique),
+        deficit=finite(one.deficit),
+    )
+
+
+def test_result(one: Test) -> result.TestResult:
+    """One test."""
+    return result.TestResult(
+        statistic=finite(one.statistic),
+        p_value=finite(one.p_value),
+        effect=finite(one.effect),
+        level=one.level,
+        floor=one.floor,
+        events=one.events,
+        significant=bool(one.significant),
+        meaning=one.meaning,
+    )
+
+
+def feature_result(one: FeatureShift) -> result.Feature:
+    """One feature or posterior."""
+    move, explanation = one.move, one.explanation
+    correction = None
+    if explanation is not None and explanation.kind in {"linear", "monotone"}:
+        correction = result.Map(
+            explanation.kind,
+            float(explanation.alpha),
+            float(explanation.beta),
+            tuple(explanation.correction.window_knots.tolist()),
+            tuple(explanation.correction.reference_knots.tolist()),
+        )
+    return result.Feature(
+        moved=move.moved,
+        kind=one.kind,
+        test=move.test,
+        statistic=move.statistic,
+        p_value=move.p_value,
+        adjusted_p_value=move.adjusted_p,
+        false_discovery_rate=move.false_discovery,
+        distance=move.distance,
+        plain_distance=move.plain_distance,
+        plain_p_value=move.plain_p,
+        events=move.n,
+        missing_rate=move.missing_rate,
+        expected_missing_rate=move.expected_missing_rate,
+        missing_p_value=move.missing_p,
+        missing_moved=move.missing_moved,
+        map=correction,
+        reason=describe(move, explanation) if move.moved else "",
+    )
+
+
+def _named(names: tuple[str, ...], values: Vector) -> dict[str, float]:
+    return {name: float(value) for name, value in zip(names, values, strict=True)}
+
+
+def finite(value: float | None) -> float | None:
+    """Null instead of NaN and infinity."""
+    return None if value is None or not math.isfinite(value) else float(value)

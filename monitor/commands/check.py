@@ -1,0 +1,67 @@
+"""`shiftwatch check`: what a configuration would do, in words."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from monitor.commands.run import configured, opened
+from monitor.reference.loading import AnyReference
+from monitor.reference.regressor import RegressionReference
+from monitor.settings.config import StreamSettings
+from monitor.settings.tables import duration_text
+from monitor.tolerances import REFERENCE_WINDOWS
+
+
+def check(path: Path) -> int:
+    """Print the plan; problems end it with all of them listed."""
+    config = configured(path)
+    _, _, watched = opened(config, path.parent)
+    console = Console(markup=False)  # brackets in paths and names are brackets
+    console.print(f"{path}: fine. A run would", highlight=False)
+    console.print(f"  read events from   {config.source['url']}", highlight=False)
+    console.print(f"  write results to   {config.sink['url']}", highlight=False)
+    letters = config.sink.get("dead_letters")
+    console.print(f"  write rejects to   {letters or 'nowhere (set dead_letters in [sink])'}", highlight=False)
+    table = Table(title="streams", title_justify="left")
+    for heading in ("stream", "windows", "reference", "classes (prior) or relation", "features", "advice"):
+        table.add_column(heading)
+    for name, stream in config.streams.items():
+        reference = watched[name].reference
+        features = ", ".join(feature.name for feature in reference.schema.features) or "none"
+        facts = f"{reference.version[:12]}\n{reference.events:,} events"
+        table.add_row(name, _windows(stream), facts, _answers(reference), features, _advice(stream, reference.events))
+    console.print(table)
+    return 0
+
+
+def _answers(reference: AnyReference) -> str:
+    """What the events of the stream are scored with."""
+    if isinstance(reference, RegressionReference):
+        inputs = ", ".join(reference.input_names)
+        return f"label on {inputs}\nerror {reference.error:.3g}, {reference.wanted} labels wanted"
+    return ", ".join(f"{c} {p:.3g}" for c, p in zip(reference.classes, reference.source_priors, strict=True))
+
+
+def _windows(stream: StreamSettings) -> str:
+    window = stream.window
+    if window.count is not None:
+        return f"every {window.count:,} events"
+    assert window.size is not None  # noqa: S101 - the configuration has been checked
+    size = f"{duration_text(window.size)} long"
+    slide = f", one every {duration_text(window.slide)}" if window.slide else ""
+    lateness = f", closed {duration_text(window.lateness or 0)} later"
+    segments = f"\nalso by {', '.join(stream.segments)}" if stream.segments else ""
+    labels = f"\nlabels of the last {duration_text(stream.evidence)}" if stream.evidence else ""
+    awaited = f"\nlabels awaited for {duration_text(stream.labels.wait)}" if stream.labels else ""
+    corrected = {"no": "", "window": "\nevents corrected", "live": "\nevents corrected live"}[stream.corrected]
+    return size + slide + lateness + segments + labels + awaited + corrected
+
+
+def _advice(stream: StreamSettings, events: int) -> str:
+    if stream.window.count is not None and events < REFERENCE_WINDOWS * stream.window.count:
+        return (
+            f"windows of {stream.window.count:,} want a reference of {REFERENCE_WINDOWS * stream.window.count:,} "
+            "events: a smaller one shares its own error with every window and raises false alarms"
+        )
+    return "none"

@@ -1,0 +1,132 @@
+"""The command. Each sub-command is a small function; what it needs is imported when it is called, so that
+`shiftwatch --help` answers at once."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from monitor.errors import ConfigurationError, ShiftwatchError
+from monitor.version import __version__
+
+SUCCESS, FAILURE, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 130
+
+DESCRIPTION = """\
+Watches the scored events of a classifier in production. For every window of events it says, without labels,
+whether anything moved, what moved, how much of each class is out there now, and how to correct the scores.
+Of a regressor's events, and the few labels that come, it says whether the label still depends on the inputs as it did.
+
+  shiftwatch demo                                    see it work, with nothing else installed
+  shiftwatch reference build holdout.jsonl -o x.ref  what the model looked like on labelled data
+  shiftwatch check shiftwatch.toml                   what would a run do?
+  shiftwatch run shiftwatch.toml                     watch, until stopped
+  shiftwatch replay shiftwatch.toml -o results.jsonl the same over files, once, with a summary
+"""
+
+CONFIGURATION = """\
+A configuration is one TOML file; `shiftwatch check` explains one and lists every problem in it:
+
+  [source]
+  url = "jsonl:events.jsonl"
+
+  [sink]
+  url = "jsonl:results.jsonl"
+
+  [streams.fraud-v3]
+  reference = "fraud-v3.ref"
+  window = { size = "5m", lateness = "30s" }
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their help."""
+    top = argparse.ArgumentParser(
+        prog="shiftwatch", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    top.add_argument("--version", action="version", version=f"shiftwatch {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    demo = _command(commands, "demo", "a synthetic stream with known shifts, and what is said about them")
+    demo.add_argument("--out", type=Path, default=Path("shiftwatch-demo"), help="folder for everything it writes")
+    demo.add_argument("--seed", type=int, default=1, help="draws another stream (default: 1)")
+    demo.add_argument("--regression", action="store_true", help="a regressor's stream instead of a classifier's")
+    demo.add_argument("--fast", action="store_true", help="do not slow down to a pace that can be watched")
+    demo.set_defaults(run=_demo)
+
+    run = _command(commands, "run", "watch the streams of a configuration until stopped", CONFIGURATION)
+    run.add_argument("config", type=Path, help="a TOML file")
+    run.set_defaults(run=_run)
+
+    replay = _command(commands, "replay", "run over files once and write the results anew", CONFIGURATION)
+    replay.add_argument("config", type=Path, help="a TOML file; its source must be files, its sink is not touched")
+    replay.add_argument("-o", "--out", type=Path, required=True, help="where the results go (JSON lines)")
+    replay.add_argument("--force", action="store_true", help="overwrite the results file")
+    replay.set_defaults(run=_replay)
+
+    check = _command(commands, "check", "explain what a configuration would do, or list its problems", CONFIGURATION)
+    check.add_argument("config", type=Path, help="a TOML file")
+    check.set_defaults(run=_check)
+
+    from monitor.commands.reference import add_parser  # noqa: PLC0415
+
+    add_parser(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The entry point; the exit code is 0 only if everything was published."""
+    given = parser().parse_args(arguments)
+    try:
+        code: int = given.run(given)
+    except ConfigurationError as error:
+        print("shiftwatch: the configuration cannot be run:", file=sys.stderr)  # noqa: T201
+        for problem in error.problems:
+            print(f"  - {problem}", file=sys.stderr)  # noqa: T201
+        return BAD_CONFIGURATION
+    except (ShiftwatchError, OSError) as error:
+        print(f"shiftwatch: {error}", file=sys.stderr)  # noqa: T201
+        return FAILURE
+    except KeyboardInterrupt:  # `run` and `replay` end by themselves; files of the others are whole or not there
+        print("shiftwatch: interrupted", file=sys.stderr)  # noqa: T201
+        return INTERRUPTED
+    return code
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, epilog: str | None = None
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _demo(given: argparse.Namespace) -> int:
+    if given.regression:
+        from monitor.commands.regression_demo import regression_demo  # noqa: PLC0415
+
+        return regression_demo(given.out, seed=given.seed, fast=given.fast)
+    from monitor.commands.demo import demo  # noqa: PLC0415
+
+    return demo(given.out, seed=given.seed, fast=given.fast)
+
+
+def _run(given: argparse.Namespace) -> int:
+    from monitor.commands.run import run  # noqa: PLC0415
+
+    return run(given.config)
+
+
+def _replay(given: argparse.Namespace) -> int:
+    from monitor.commands.run import replay  # noqa: PLC0415
+
+    return replay(given.config, given.out, overwrite=given.force)
+
+
+def _check(given: argparse.Namespace) -> int:
+    from monitor.commands.check import check  # noqa: PLC0415
+
+    return check(given.config)

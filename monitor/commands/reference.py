@@ -1,0 +1,139 @@
+"""`shiftwatch reference build|show|diff`. Only `add_parser` runs for `--help`; the rest is imported when it is used."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monitor.errors import InputError
+
+if TYPE_CHECKING:
+    from monitor.reference.loading import AnyReference
+
+BUILD = """\
+The file holds labelled events that the model was not trained on: .jsonl with scored events and their `label`, or
+.csv or .parquet with columns label, posteriors.<class> (or score) and features.<name> (or just their names).
+Events of a regressor carry `prediction` instead, and the true number as `label`.
+
+  shiftwatch reference build holdout.jsonl --out fraud-v3.ref
+
+Beside the reference go what was measured, as a page to read (fraud-v3.html) and as JSON (fraud-v3.json).
+"""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Hang the command and its sub-commands into the command line."""
+    reference = commands.add_parser("reference", help="what the model looked like on labelled data: build, show, diff")
+    actions = reference.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    build = actions.add_parser(
+        "build",
+        help="from labelled hold-out events to a reference, with a report on what can be trusted",
+        epilog=BUILD,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    build.add_argument("holdout", type=Path, help="labelled events: .jsonl, .csv or .parquet")
+    build.add_argument("-o", "--out", type=Path, required=True, help="where the reference goes")
+    build.add_argument("--stream", default="", help="name of the stream (default: what the events say)")
+    build.add_argument("--classes", default="", metavar="A,B,...", help="classes in the order of unnamed posteriors")
+    build.add_argument("--positive", default="", metavar="CLASS", help="the class a bare score is the probability of")
+    build.add_argument("--calibration", default="auto", help="a method, or auto (default): the lowest log loss")
+    build.add_argument("--seed", type=_seed, default=0, help="for folds, samples and simulations (default: 0)")
+    build.add_argument("--no-report", action="store_true", help="do not write the report")
+    build.set_defaults(run=_build)
+
+    show = actions.add_parser("show", help="explain a reference")
+    show.add_argument("reference", type=Path, help="a reference file")
+    show.set_defaults(run=_show)
+
+    diff = actions.add_parser("diff", help="what changed from one reference to another; exit code 1 if anything did")
+    diff.add_argument("old", type=Path, help="a reference file")
+    diff.add_argument("new", type=Path, help="another one")
+    diff.set_defaults(run=_diff)
+
+
+def _build(given: argparse.Namespace) -> int:
+    import json  # noqa: PLC0415
+    from datetime import UTC, datetime  # noqa: PLC0415
+
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    from monitor.reference.building import build  # noqa: PLC0415
+    from monitor.reference.building_regressor import build_regression  # noqa: PLC0415
+    from monitor.reference.holdout import Wanted, holds_predictions  # noqa: PLC0415
+    from monitor.reference.preflight_page import page as render  # noqa: PLC0415
+
+    page, data = _report_places(given.holdout, given.out)
+    classes = tuple(name.strip() for name in given.classes.split(",") if name.strip())
+    wanted = Wanted(given.stream, classes, given.positive)
+    facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source": given.holdout.name}
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading", total=given.holdout.stat().st_size if given.holdout.exists() else None)
+
+        def advance(read: int) -> None:
+            progress.update(task, completed=read)
+
+        if holds_predictions(given.holdout):
+            regression = build_regression(given.holdout, wanted, seed=given.seed, facts=facts, advance=advance)
+            regression.save(given.out)
+            _print(_summary(regression, given.out))
+            return 0
+        reference, report = build(
+            given.holdout, wanted, seed=given.seed, calibration=given.calibration, facts=facts, advance=advance
+        )
+    reference.save(given.out)
+    _print(_summary(reference, given.out))
+    if not given.no_report:
+        _write(data, json.dumps(report, indent=1) + "\n")
+        _write(page, render(report))
+        words = {"good": "  good     ", "mind": "  mind this", "bad": "  problem  "}
+        _print("\n".join(f"{words[one['verdict']]}  {one['title']}: {one['text']}" for one in report["advice"]))
+        _print(f"the report is in {page} and {data}")
+    return 0
+
+
+def _report_places(holdout: Path, out: Path) -> tuple[Path, Path]:
+    """Where page and data of the report go; refused before the work if one file would be written over another."""
+    page, data = out.with_suffix(".html"), out.with_suffix(".json")
+    places = [place.resolve() for place in (holdout, out, page, data)]
+    if len(set(places)) < len(places):
+        raise InputError(f"--out: {out} or its report would be written over another file; want an ending like .ref")
+    return page, data
+
+
+def _seed(said: str) -> int:
+    seed = int(said)
+    if seed < 0:
+        raise argparse.ArgumentTypeError(f"want a whole number from 0, got {said}")
+    return seed
+
+
+def _show(given: argparse.Namespace) -> int:
+    from monitor.reference.loading import load_reference  # noqa: PLC0415
+
+    _print(_summary(load_reference(given.reference), given.reference))
+    return 0
+
+
+def _diff(given: argparse.Namespace) -> int:
+    from monitor.reference.description import differences  # noqa: PLC0415
+    from monitor.reference.loading import load_reference  # noqa: PLC0415
+
+    found = differences(load_reference(given.old), load_reference(given.new))
+    _print("\n".join(found) if found else "the references are the same")
+    return 1 if found else 0
+
+
+def _summary(reference: "AnyReference", path: Path) -> str:
+    from monitor.reference.description import explain  # noqa: PLC0415
+
+    return f"{path}\n{explain(reference)}"
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _print(text: str) -> None:
+    print(text)  # noqa: T201 - this is what the command is for

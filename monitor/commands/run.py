@@ -1,0 +1,316 @@
+"""From a configuration to a running service: `run` until stopped, `replay` once over files."""
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Any, TypeVar
+
+from connectors import open_both
+from connectors.protocols import Keyed, Sink, Source
+from monitor.errors import ConfigurationError, ShiftwatchError
+from monitor.events.decoding import Decoder
+from monitor.events.schema import StreamSchema
+from monitor.observers.alarms import Series, SeriesPlan
+from monitor.observers.logs import Totals, log, logging_to_stderr
+from monitor.reference.loading import AnyReference, load_reference
+from monitor.reference.regressor import RegressionReference
+from monitor.service.loop import Pace, Service
+from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
+from monitor.service.notices import BatchTaken, Happening, Listening, Observer
+from monitor.service.publishing import Watched
+from monitor.service.workers import Workers
+from monitor.settings.config import Config, StreamSettings, load
+from monitor.shifts.outline import Outline
+from monitor.windows.assembly import Plan
+from monitor.windows.by_time import TimePlan
+from monitor.windows.label_evidence import EvidencePlan
+
+ENDING = ("jsonl:", "synthetic:")
+
+_Made = TypeVar("_Made")
+
+
+def run(path: Path) -> int:
+    """Watch until the source ends or a signal comes."""
+    config = configured(path)
+    watch(config, path.parent)
+    return 0
+
+
+def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
+    """The same over files, once, with all results written anew to `out`."""
+    config = configured(path)
+    if not config.source["url"].startswith(ENDING) or config.source.get("follow"):
+        raise ConfigurationError([f"source: replay wants one that ends ({' or '.join(ENDING)}), without `follow`"])
+    _check_place(out, [path, *_inputs(config, path.parent)], overwrite=overwrite)
+    with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
+        results = Path(folder).resolve() / out.name
+        anew = replace(
+            config, sink={"url": f"jsonl:{results}"}, server=None, streams=_replayed(config.streams, Path(folder))
+        )
+        finished = watch(anew, path.parent)
+        if not finished:
+            raise ShiftwatchError(f"the replay was interrupted: {out} was not written")
+        results.replace(out)
+    return 0
+
+
+def configured(path: Path) -> Config:
+    """The configuration in a file, or every problem with it and with the connectors and references that it names."""
+
+    def further(table: Mapping[str, Any], known: Sequence[str]) -> list[str]:
+        problems: list[str] = []
+        ends: list[Any] = [table.get("source"), table.get("sink")]
+        whole = all(isinstance(end, Mapping) and isinstance(end.get("url"), str) for end in ends)
+        if whole and not any(one.startswith(("source.", "sink.")) for one in known):
+            _attempt(problems, lambda: open_both(_url_and_options(ends[0]), _url_and_options(ends[1]), path.parent))
+        streams = table.get("streams")
+        for name, stream in streams.items() if isinstance(streams, Mapping) else ():
+            reference = stream.get("reference") if isinstance(stream, Mapping) else None
+            if isinstance(reference, str) and not any(one.startswith(f"streams.{name}.reference:") for one in known):
+                _attempt(problems, partial(load_reference, path.parent / reference))
+        return problems
+
+    return load(path, further=further)
+
+
+def _check_place(out: Path, inputs: Sequence[Path], *, overwrite: bool) -> None:
+    """Before the work: the results replace whatever is at `out`."""
+    if not out.parent.is_dir():
+        raise ConfigurationError([f"{out}: there is no such folder"])
+    if out.resolve() in [one.resolve() for one in inputs]:
+        raise ConfigurationError([f"{out} is what the replay reads: choose another --out"])
+    if out.exists() and not out.is_file():
+        raise ConfigurationError([f"{out} is not a file: choose another --out"])
+    if out.exists() and not overwrite:
+        raise ConfigurationError([f"{out} is there already: choose another --out, or say --force"])
+
+
+def _inputs(config: Config, base: Path) -> Iterator[Path]:
+    """The files that a configuration names to be read."""
+    yield base / config.source["url"].partition(":")[2]
+    for stream in config.streams.values():
+        yield stream.reference
+        if stream.outline is not None:
+            yield stream.outline
+
+
+def _replayed(streams: Mapping[str, StreamSettings], folder: Path) -> dict[str, StreamSettings]:
+    """A replay writes results only, and must not touch what a running service has on disk.
+
+    Corrected events go nowhere, but their ids have to be kept: they are part of the order in which sums are taken.
+    """
+    store = folder / "labels.sqlite"
+    return {
+        name: replace(
+            one,
+            labels=None if one.labels is None else replace(one.labels, store=store),
+            corrected="no" if one.corrected == "no" else "window",
+        )
+        for name, one in streams.items()
+    }
+
+
+def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> bool:
+    """Run the service that a configuration describes; says whether it came to the end of its source."""
+    keep_freed_memory()
+    source, sink, watched = opened(config, base)
+    collect_garbage_rarely()
+    ends = (source, sink)
+    with (
+        stop_on_signals() as stopping,
+        shown(config) as showing,
+        served(config, base, watched, ends, showing) as serving,
+    ):
+        told = [*showing, *serving, *keyed(source), *observers]
+        service(config, watched, source, sink, [*told, series(config, watched, told)]).run(stopping)
+        return not stopping()
+
+
+def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watched]]:
+    """Source, sink and references, or every problem with them at once. Nothing is connected yet."""
+    problems: list[str] = []
+    ends = _attempt(problems, lambda: open_both(_url_and_options(config.source), _url_and_options(config.sink), base))
+    watched = {}
+    for name, stream in config.streams.items():
+        reference = _attempt(problems, partial(load_reference, stream.reference))
+        if reference is not None:
+            problems.extend(f"streams.{name}: {problem}" for problem in _misplaced(stream, reference))
+            schema = replace(reference.schema, stream=name)
+            watched[name] = Watched(
+                reference=replace(reference, schema=schema),
+                plan=_plan(stream, reference),
+                most_segments=stream.max_segments,
+                dead_letter_late=stream.dead_letter_late,
+                awaited=None if stream.labels is None else stream.labels.awaited,
+                corrected=stream.corrected,
+                outline=None if stream.outline is None else _attempt(problems, partial(_outline, stream, schema)),
+            )
+    if ends is None or problems:
+        raise ConfigurationError(problems)
+    return *ends, watched
+
+
+def _misplaced(stream: StreamSettings, reference: AnyReference) -> Iterator[str]:
+    """Settings of the other kind of stream."""
+    regression = isinstance(reference, RegressionReference)
+    if stream.evidence is not None and not regression:
+        yield "`evidence` is for regression streams; the reference is a classifier's (its labels: `labels`)"
+    if stream.changes == "prior-shift" and regression:
+        yield '`changes = "prior-shift"` is for classifiers; the reference is a regressor\'s'
+    if stream.outline is not None and regression:
+        yield "`outline` is for classifiers; the reference is a regressor's"
+    if stream.labels is not None and regression:
+        yield "`labels` is for classifiers; the reference is a regressor's (its labels: `evidence`)"
+    if stream.corrected != "no" and regression:
+        yield "`corrected` is for classifiers: a regressor's events have no posteriors"
+
+
+def _outline(stream: StreamSettings, schema: StreamSchema) -> Outline:
+    """The decisions of the stream's tree or forest, each on a feature that the stream has."""
+    assert stream.outline is not None  # noqa: S101 - opened() has looked
+    try:
+        outline = Outline.from_message(json.loads(stream.outline.read_bytes()))
+    except OSError as error:
+        raise ConfigurationError([f"{stream.outline}: cannot be read: {error}"]) from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError([f"{stream.outline}: not the JSON of a model's outline: {error!r}"]) from error
+    unknown = sorted(set(outline.names) - {feature.name for feature in schema.features})
+    if unknown:
+        raise ConfigurationError(
+            [f"{stream.outline}: the model decides by {', '.join(unknown)}, which stream {schema.stream} has not"]
+        )
+    return outline
+
+
+def _plan(stream: StreamSettings, reference: AnyReference) -> Plan:
+    """The rules of the stream's windows; those of a regressor also gather labels."""
+    plan = stream.window.plan
+    if isinstance(plan, TimePlan) and isinstance(reference, RegressionReference):
+        return replace(plan, evidence=EvidencePlan(stream.evidence or plan.size, reference.enough))
+    return plan
+
+
+def service(
+    config: Config, watched: Mapping[str, Watched], source: Source, sink: Sink, observers: Sequence[Observer]
+) -> Service:
+    """The service that a configuration describes."""
+    decoder = Decoder(
+        [one.reference.schema for one in watched.values()],
+        segments={name: stream.segments for name, stream in config.streams.items()},
+        identified=[name for name, one in watched.items() if one.identified or config.streams[name].evidence],
+    )
+    pace = Pace(
+        commit=config.pace.commit / 1e6, idle=config.pace.idle / 1e6, most_waiting=config.pace.max_waiting_events
+    )
+    return Service(
+        watched,
+        decoder,
+        source,
+        sink,
+        observers=observers,
+        limits=config.dead_letters,
+        pace=pace,
+        assessing=Workers(watched, config.pace.workers) if config.pace.workers else None,
+    )
+
+
+def series(config: Config, watched: Mapping[str, Watched], told: Sequence[Observer]) -> Series:
+    """What looks at the windows of each stream one after another."""
+    plans = {name: SeriesPlan(one.alarm.windows, one.alarm.of, one.changes) for name, one in config.streams.items()}
+    return Series(plans, watched, told)
+
+
+def keyed(source: Source) -> list[Observer]:
+    """What tells a source that is shared out among members which streams its partitions bring."""
+    if not isinstance(source, Keyed):
+        return []
+
+    def tell(happening: Happening) -> None:
+        if isinstance(happening, BatchTaken):
+            brought = [*happening.events.items(), *happening.labels.items()]
+            source.saw(happening.partition, {stream for stream, count in brought if count})
+
+    return [tell]
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[Callable[[], bool]]:
+    """SIGTERM and SIGINT ask to stop while the block runs; a second one is not waited for."""
+    asked = False
+
+    def ask(number: int, _: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(number, before[signal.Signals(number)])
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def shown(config: Config) -> Iterator[list[Observer]]:
+    """What a person sees meanwhile: a live table in a terminal, log lines elsewhere."""
+    if config.log.format == "auto" and sys.stderr.isatty():
+        from monitor.observers.terminal import live_table  # noqa: PLC0415 - rich is only needed in a terminal
+
+        with live_table() as observer:
+            yield [observer]
+    else:
+        totals = Totals()
+        with logging_to_stderr(config.log.format, config.log.level):
+            yield [log, totals]
+            totals.log()
+
+
+@contextmanager
+def served(
+    config: Config, base: Path, watched: Mapping[str, Watched], ends: tuple[Source, Sink], told: Sequence[Observer]
+) -> Iterator[list[Observer]]:
+    """Status page, metrics and API meanwhile, where the configuration has a [server]."""
+    settings = config.server
+    if settings is None:
+        yield []
+        return
+    from monitor.observers.history import Caps, History, facts  # noqa: PLC0415 - not every run serves
+    from monitor.web.server import serving  # noqa: PLC0415
+
+    history = History(
+        {name: facts(name, one) for name, one in watched.items()},
+        windows=settings.windows,
+        caps=Caps(settings.max_features, settings.max_segment_features, settings.max_classes),
+        source=ends[0],
+        sink=ends[1],
+    )
+    with serving(settings, history, base) as address:
+        for observer in told:
+            observer(Listening(address))
+        yield [history]
+
+
+def _url_and_options(table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    return table["url"], {key: value for key, value in table.items() if key != "url"}
+
+
+def _attempt(problems: list[str], make: Callable[[], _Made]) -> _Made | None:
+    """What is made, or None and the reasons among the problems: once, though streams may share a reference."""
+    found: Sequence[str]
+    try:
+        return make()
+    except ConfigurationError as error:
+        found = error.problems
+    except (ShiftwatchError, OSError) as error:
+        found = [str(error)]
+    problems.extend(one for one in found if one not in problems)
+    return None

@@ -1,0 +1,1 @@
+"""From raw records to columns of events, or rejections with a named reason."""

@@ -1,0 +1,259 @@
+"""From plain arrays to columns that can be trusted: every check that only numbers allow, on whole columns at once.
+
+The first check that an event fails names its fault.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.arrays import UNLABELLED, Flags, Labels, Matrix, Vector
+from monitor.events.extraction import BAD_LABEL, Extract
+from monitor.events.timestamps import BAD_TIME, NO_TIME, Times, from_rfc3339
+from monitor.events.wire import Reason
+from monitor.limits import SEGMENT_LENGTH
+from monitor.tolerances import POSTERIOR_SUM, SUM_ROUNDING
+from monitor.windows.window import Segments, Window
+
+_Item = TypeVar("_Item", bound=np.generic)
+_Text = TypeVar("_Text", str, "str | None")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """Scored events of one stream, in the order of their records."""
+
+    index: Labels
+    """Which record of the batch each row came from; the events of an array share one."""
+    rows: Window
+    """Always with timestamps; with features, ids and segments if the stream has them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LateLabels:
+    """Label events of one stream: what an earlier scored event was."""
+
+    index: Labels
+    timestamps: Times
+    """`NO_TIME` where neither event nor record has one: a label joins by id."""
+    labels: Labels
+    """Class numbers; in a regression stream all `UNLABELLED`."""
+    targets: Vector | None
+    """What the regressor should have said; only in a regression stream."""
+    ids: NDArray[np.object_] | None
+    """None unless ids are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """An event that failed a check."""
+
+    index: int
+    """Which record of the batch."""
+    position: int | None
+    """Its place in the record's array; None when no record is an array."""
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Check:
+    reason: Reason
+    failed: Flags
+    detail: Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """The events of one stream in one batch."""
+
+    scored: Scored | None
+    late_labels: LateLabels | None
+    misfits: Sequence[Misfit]
+
+
+def judge(extracts: Sequence[Extract], classes: int, horizon: int) -> Judged:
+    """Tell the events of one stream that pass from those that do not; an event later than `horizon` does not.
+
+    `classes` is 0 for a regression stream.
+    """
+    whole = _joined(extracts)
+    times = from_rfc3339(whole.times) if isinstance(whole.times, str) else whole.times
+    sums = row_sums(whole.answers)
+    answered = ~np.isnan(sums)
+    segments = None if whole.segments is None else _segments(whole.segments)
+    passed, misfits = _verdicts(
+        whole,
+        [
+            *(() if answered.all() else _absence_checks(whole, answered, classes)),
+            *_time_checks(times, answered, horizon),
+            *(_posterior_checks(whole.answers, sums, answered) if classes else ()),
+            *_label_checks(whole.labels),
+            *_segment_checks(segments),
+        ],
+    )
+    with np.errstate(all="ignore"):  # rows that failed may divide by zero; they are left out below
+        posteriors = whole.answers / sums[:, None] if classes else np.empty((times.size, 0))
+    rows = Window(
+        posteriors=posteriors,
+        features=whole.features,
+        labels=whole.labels,
+        predictions=None if classes else whole.answers[:, 0],
+        targets=whole.targets,
+        timestamps=times,
+        ids=None if whole.ids is None else _objects(whole.ids),
+        segments=segments,
+    )
+    return Judged(
+        _scored(whole.index, rows, passed & answered), _late_labels(whole.index, rows, passed & ~answered), misfits
+    )
+
+
+def _joined(extracts: Sequence[Extract]) -> Extract:
+    """One extract of all."""
+    if len(extracts) == 1:
+        return extracts[0]
+    sizes = [part.index.size for part in extracts]
+    parts = [part.times for part in extracts]
+    lines = [one for one in parts if isinstance(one, str)]
+    times: str | Times = "\n".join(lines)
+    if len(lines) < len(parts):
+        times = np.concatenate([from_rfc3339(one) if isinstance(one, str) else one for one in parts])
+    return Extract(
+        index=np.concatenate([part.index for part in extracts]),
+        position=_filled([part.position for part in extracts], sizes, 0),
+        answers=np.concatenate([part.answers for part in extracts]),
+        times=times,
+        labels=_filled([part.labels for part in extracts], sizes, UNLABELLED),
+        targets=_filled([part.targets for part in extracts], sizes, np.nan),
+        features=_filled([part.features for part in extracts], sizes, np.nan),
+        ids=_chained([part.ids for part in extracts]),
+        segments=_chained([part.segments for part in extracts]),
+    )
+
+
+def _filled(parts: Sequence[NDArray[_Item] | None], sizes: Sequence[int], absent: float) -> NDArray[_Item] | None:
+    known = next((part for part in parts if part is not None), None)
+    if known is None:
+        return None
+    return np.concatenate(
+        [
+            np.full((size, *known.shape[1:]), absent, dtype=known.dtype) if part is None else part
+            for part, size in zip(parts, sizes, strict=True)
+        ]
+    )
+
+
+def _chained(parts: Sequence[Sequence[_Text] | None]) -> Sequence[_Text] | None:
+    """Every part has it or none has."""
+    known = [part for part in parts if part is not None]
+    return list(chain.from_iterable(known)) if known else None
+
+
+def row_sums(matrix: Matrix) -> Vector:
+    """Column after column: several times faster than along short rows, and the same sum whatever the other rows."""
+    sums = np.zeros(matrix.shape[0])
+    for column in matrix.T:
+        sums += column
+    return sums
+
+
+def _objects(values: Sequence[str | None]) -> NDArray[np.object_]:
+    array = np.empty(len(values), dtype=np.object_)
+    array[:] = values
+    return array
+
+
+def _segments(names: Sequence[str]) -> Segments:
+    known = sorted(set(names))
+    codes = {name: code for code, name in enumerate(known)}
+    return Segments(np.fromiter(map(codes.__getitem__, names), np.int32, len(names)), tuple(known))
+
+
+def _scored(index: Labels, rows: Window, which: Flags) -> Scored | None:
+    if which.all():
+        return Scored(index, rows.take(slice(None))) if which.size else None  # `take` makes the arrays read-only
+    return Scored(index[which], rows.take(which)) if which.any() else None
+
+
+def _late_labels(index: Labels, rows: Window, which: Flags) -> LateLabels | None:
+    if not which.any():
+        return None
+    told = rows.take(which)
+    assert told.timestamps is not None  # noqa: S101 - judge() puts them there
+    return LateLabels(
+        index=index[which],
+        timestamps=told.timestamps,
+        labels=np.full(told.events, UNLABELLED) if told.labels is None else told.labels,
+        targets=told.targets,
+        ids=told.ids,
+    )
+
+
+def _absence_checks(whole: Extract, answered: Flags, classes: int) -> Iterable[_Check]:
+    """Events without an answer should say what an earlier one was."""
+    told = np.zeros(answered.size, dtype=np.bool_)
+    if whole.labels is not None:
+        told |= whole.labels != UNLABELLED
+    if whole.targets is not None:
+        told |= ~np.isnan(whole.targets)
+    missing = Reason.MISSING_POSTERIORS if classes else Reason.MISSING_PREDICTION
+    yield _Check(missing, ~answered & ~told, lambda _: "neither scores nor a label")
+    if whole.ids is not None:
+        nameless = np.array([one is None for one in whole.ids])
+        yield _Check(Reason.BAD_ID, nameless & ~answered, lambda _: "a label without an id joins nothing")
+
+
+def _time_checks(times: Times, answered: Flags, horizon: int) -> Iterable[_Check]:
+    yield _Check(Reason.BAD_TIMESTAMP, times == BAD_TIME, lambda _: "want RFC 3339 with an offset, or epoch ms")
+    yield _Check(
+        Reason.MISSING_TIMESTAMP,
+        (times == NO_TIME) & answered,
+        lambda _: "neither the event nor its record has a time",
+    )
+    yield _Check(
+        Reason.FUTURE_TIMESTAMP,
+        times > horizon,
+        # No word of the clock: a record that is read again after a restart must give the same dead letter.
+        lambda row: f"{np.datetime64(int(times[row]), 'us')}Z lies further ahead of the clock than allowed",
+    )
+
+
+def _posterior_checks(matrix: Matrix, sums: Vector, answered: Flags) -> Iterable[_Check]:
+    if matrix.size and not matrix.min() >= 0:
+        negative = np.asarray((matrix < 0).any(axis=1))
+        yield _Check(Reason.NEGATIVE, negative, lambda row: f"the smallest posterior is {matrix[row].min():.6g}")
+    yield _Check(
+        Reason.POSTERIOR_SUM,
+        answered & (np.abs(sums - 1.0) > POSTERIOR_SUM + SUM_ROUNDING),
+        lambda row: f"posteriors sum to {sums[row]:.6g}",
+    )
+
+
+def _label_checks(labels: Labels | None) -> Iterable[_Check]:
+    if labels is not None:
+        yield _Check(Reason.BAD_LABEL, labels == BAD_LABEL, lambda _: "the label is not one of the classes")
+
+
+def _segment_checks(segments: Segments | None) -> Iterable[_Check]:
+    if segments is not None:
+        long = np.array([len(name) > SEGMENT_LENGTH for name in segments.names])
+        yield _Check(Reason.BAD_SEGMENT, long[segments.codes], lambda _: f"longer than {SEGMENT_LENGTH} characters")
+
+
+def _verdicts(whole: Extract, checks: Iterable[_Check]) -> tuple[Flags, list[Misfit]]:
+    """Which events pass every check, and for each of the others the first that it failed."""
+    passed = np.ones(whole.index.size, dtype=np.bool_)
+    misfits: dict[int, Misfit] = {}
+    for check in checks:
+        if check.failed.any():
+            passed &= ~check.failed
+            for row in np.flatnonzero(check.failed).tolist():
+                if row not in misfits:
+                    place = None if whole.position is None else int(whole.position[row])
+                    misfits[row] = Misfit(int(whole.index[row]), place, check.reason, check.detail(row))
+    return passed, [misfits[row] for row in sorted(misfits)]

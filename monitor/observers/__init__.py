@@ -1,0 +1,1 @@
+"""Who is told what the service does: metrics, log, terminal, history, alarms."""

@@ -1,0 +1,175 @@
+"""What is written to standard error while the service runs: one line for each thing that somebody may want to know.
+
+Lines hold counts, names and verdicts; never the content of an event, never a secret.
+"""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from monitor.service.notices import (
+    BatchTaken,
+    Committed,
+    Happening,
+    Listening,
+    OutcomeKnown,
+    Reassigned,
+    SeriesSeen,
+    WindowAssessed,
+)
+
+_LOG = logging.getLogger("shiftwatch")
+_OURS = (_LOG, logging.getLogger("monitor"), logging.getLogger("connectors"))
+_LIBRARY = logging.getLogger("kafka")
+_LIBRARY_SECONDS = 10.0
+
+
+def log(happening: Happening) -> None:
+    """An observer that logs what happened."""
+    if isinstance(happening, WindowAssessed):
+        assessment, window = happening.assessment, happening.window
+        level = logging.INFO if assessment.verdict in ("stable", "insufficient-data") else logging.WARNING
+        _say(
+            level,
+            "window",
+            stream=window.key.stream,
+            segment=window.key.segment,
+            start=_time(window.key.start),
+            end=_time(window.key.end),
+            events=window.events,
+            late=window.counts.late,
+            rejected=window.counts.rejected,
+            closed=window.closed_because,
+            verdict=str(assessment.verdict),
+            reason="; ".join(assessment.reasons),
+            seconds=round(happening.seconds, 4),
+        )
+    elif isinstance(happening, OutcomeKnown):
+        outcome = happening.outcome
+        _say(
+            logging.INFO if outcome.trusted else logging.WARNING,
+            "outcome",
+            stream=outcome.stream,
+            end=outcome.end,
+            labelled=outcome.labels.joined,
+            missing=outcome.labels.missing,
+            coverage=outcome.coverage,
+            doubt=outcome.doubt,
+        )
+    elif isinstance(happening, SeriesSeen):
+        _log_series(happening)
+    elif isinstance(happening, BatchTaken) and (happening.rejected or sum(happening.late_after_idle.values())):
+        reasons = {f"{stream or '?'}:{reason}": count for (stream, reason), count in happening.rejected.items()}
+        late = sum(happening.late_after_idle.values())
+        _say(logging.DEBUG, "rejected", partition=happening.partition, late_after_idle=late, **reasons)
+    elif isinstance(happening, Committed):
+        _say(logging.DEBUG, "committed", partitions=len(happening.checkpoint.progress), seconds=happening.seconds)
+    elif isinstance(happening, Reassigned):
+        if happening.refused:
+            _say(logging.WARNING, "commit refused", reason=happening.refused)
+        else:
+            _say(logging.INFO, "partitions changed", came=sorted(happening.came), gone=sorted(happening.gone))
+    elif isinstance(happening, Listening):
+        _say(logging.INFO, "listening", address=happening.address)
+
+
+class Totals:
+    """An observer that counts, for one line at the end: where every event came too late, no window tells of it."""
+
+    def __init__(self) -> None:
+        self._counts = dict.fromkeys(("events", "windows", "late", "rejected"), 0)
+        self._reasons: Counter[str] = Counter()
+
+    def __call__(self, happening: Happening) -> None:
+        """Count what happened."""
+        if isinstance(happening, WindowAssessed):
+            self._counts["windows"] += 1
+        elif isinstance(happening, BatchTaken):
+            self._counts["events"] += sum(happening.events.values())
+            self._counts["late"] += sum(happening.late.values()) + sum(happening.late_after_idle.values())
+            for (_, reason), count in happening.rejected.items():
+                self._counts["rejected"] += count
+                self._reasons[reason] += count
+
+    def log(self) -> None:
+        """Say how much of everything there was; it is a warning if something came and no event found its window."""
+        lost = self._counts["late"] + self._counts["rejected"]
+        useless = lost > 0 and self._counts["events"] <= self._counts["late"]
+        _say(logging.WARNING if useless else logging.INFO, "ended", **self._counts, **self._reasons)
+
+
+def _log_series(seen: SeriesSeen) -> None:
+    where = {"stream": seen.key.stream, "segment": seen.key.segment, "end": _time(seen.key.end)}
+    if seen.turned:
+        level, message = (logging.WARNING, "alarm") if seen.alarm else (logging.INFO, "alarm over")
+        _say(level, message, **where, moved=f"{seen.flagged} of the last {seen.judged}")
+    if seen.changes:
+        _say(logging.WARNING, "change", **where, detector=seen.detector, series="; ".join(seen.changes))
+
+
+@contextmanager
+def logging_to_stderr(style: str, level: str) -> Iterator[None]:
+    """Log to standard error as text or JSON lines while the block runs."""
+    handler, library = logging.StreamHandler(), logging.StreamHandler()
+    for each in (handler, library):
+        each.setFormatter(_Json() if style == "json" else _Text())
+    library.addFilter(_Sparingly())
+    before = {logger: logger.level for logger in _OURS}
+    _LIBRARY.addHandler(library)
+    for logger in _OURS:
+        logger.addHandler(handler)
+        logger.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        _LIBRARY.removeHandler(library)
+        for logger in _OURS:
+            logger.removeHandler(handler)
+            logger.setLevel(before[logger])
+
+
+def _say(level: int, message: str, /, **facts: Any) -> None:
+    _LOG.log(level, message, extra={"facts": facts})
+
+
+def _time(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat(timespec="seconds")
+
+
+class _Sparingly(logging.Filter):
+    """A client library repeats itself dozens of times a second while a broker is away: one line in a while will do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = float("-inf")
+        self._left_out = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.created - self._last < _LIBRARY_SECONDS:
+            self._left_out += 1
+            return False
+        record.facts = {"library": record.name, "left_out": self._left_out}
+        self._last, self._left_out = record.created, 0
+        return True
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        facts = getattr(record, "facts", {})
+        head = {
+            "time": _time(int(record.created * 1e6)),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        return json.dumps({**head, **facts}, ensure_ascii=False)
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        facts = getattr(record, "facts", {})
+        told = " ".join(f"{name}={value}" for name, value in facts.items() if value not in ("", 0, [], None))
+        return f"{_time(int(record.created * 1e6))} {record.levelname.lower():7} {record.getMessage()} {told}".rstrip()

@@ -1,0 +1,323 @@
+"""What Prometheus sees: the catalogue, filled from one frozen snapshot of what happened.
+
+Each scrape reads the snapshot of its moment, so that its values belong together, and nothing is kept here that could
+go stale: what is no longer in the snapshot, or is too old, is not exported.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from prometheus_client.core import Metric
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.samples import Exemplar
+
+from connectors.protocols import NEVER
+from monitor.assessment.verdict import verdicts
+from monitor.events.wire import Reason
+from monitor.labels.outcomes import LabelCounts
+from monitor.observers.history import Flow, Histogram, History, Snapshot, StreamFacts, Track
+from monitor.observers.metric_catalogue import BY_NAME, CATALOGUE, Spec, metric_of_test
+from monitor.observers.window_record import Reading, RelationReading
+from monitor.version import __version__
+
+EXEMPLAR_LENGTH = 120  # OpenMetrics allows 128 characters for the names and values of an exemplar's labels
+
+LATE = (Reason.LATE, Reason.LATE_AFTER_IDLE)
+
+
+def registry(history: History) -> CollectorRegistry:
+    """A registry of our own, with the catalogue and this process's use of memory and time."""
+    own = CollectorRegistry()
+    own.register(_FromHistory(history))
+    ProcessCollector(namespace="shiftwatch", registry=own)
+    return own
+
+
+def families(snapshot: Snapshot, now: float) -> list[Metric]:
+    """Every metric of the catalogue that has a value; `now` is the wall clock in seconds."""
+    filled = _Filled()
+    for facts in snapshot.facts.values():
+        _stream(filled, facts, snapshot)
+        _labels(filled, facts, snapshot)
+        tracks = snapshot.tracks.get(facts.stream, {})
+        whole = tracks.get("")
+        if whole is None:
+            continue
+        _last_window(filled, facts, whole)
+        if not whole.stale(now):
+            _estimators(filled, whole.latest, snapshot)
+        for track in tracks.values():
+            # A segment that the stream's last window does not hold has no present values.
+            if not track.stale(now) and track.latest.key.end >= whole.latest.key.end:
+                _window(filled, track.latest, snapshot)
+                _alarm(filled, track)
+            if track.series is not None and track.series.detector:
+                filled.add("change_points", (facts.stream, track.latest.key.segment), track.change_points)
+    _flow(filled, snapshot.flow, now)
+    filled.add("start_timestamp_seconds", (), snapshot.started)
+    filled.add("build", (__version__,), 1)
+    return filled.families()
+
+
+class _FromHistory(Collector):
+    """The catalogue as prometheus_client wants to collect it."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def collect(self) -> Iterable[Metric]:
+        return families(self._history.snapshot, self._history.now())
+
+    def describe(self) -> Iterable[Metric]:
+        return [_empty(spec) for spec in CATALOGUE]
+
+
+class _Filled:
+    """The families under construction; a name or a label that the catalogue does not have is a mistake."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, Metric] = {}
+
+    def add(self, name: str, values: Iterable[str], value: float, window: str = "") -> None:
+        """One sample; `window` becomes its exemplar."""
+        spec = BY_NAME[name]
+        labels = dict(zip(spec.labels, values, strict=True))
+        self._family(spec).add_sample(spec.full_name, labels, value, exemplar=_exemplar(window, 1.0))
+
+    def histogram(self, name: str, values: Iterable[str], histogram: Histogram) -> None:
+        """All samples of a histogram."""
+        spec = BY_NAME[name]
+        labels = dict(zip(spec.labels, values, strict=True))
+        family, name = self._family(spec), spec.full_name
+        counts = np.cumsum(histogram.counts).tolist()
+        window, value = histogram.last or ("", 0.0)
+        placed = False
+        for bound, count in zip((*histogram.bounds, float("inf")), counts, strict=True):
+            here = not placed and value <= bound
+            placed = placed or here
+            text = "+Inf" if bound == float("inf") else f"{bound:g}"
+            exemplar = _exemplar(window, value) if here else None
+            family.add_sample(f"{name}_bucket", {**labels, "le": text}, count, exemplar=exemplar)
+        family.add_sample(f"{name}_count", labels, counts[-1])
+        family.add_sample(f"{name}_sum", labels, histogram.total)
+
+    def families(self) -> list[Metric]:
+        """Those with samples, in the order of the catalogue."""
+        return [self._families[spec.name] for spec in CATALOGUE if spec.name in self._families]
+
+    def _family(self, spec: Spec) -> Metric:
+        if spec.name not in self._families:
+            self._families[spec.name] = _empty(spec)
+        return self._families[spec.name]
+
+
+def _empty(spec: Spec) -> Metric:
+    unit = "seconds" if spec.name.endswith("_seconds") else "ratio" if spec.name.endswith("_ratio") else ""
+    return Metric(f"shiftwatch_{spec.name}", spec.help, spec.kind, unit)
+
+
+def _exemplar(window: str, value: float) -> Exemplar | None:
+    return Exemplar({"window": window}, value) if 0 < len(window) <= EXEMPLAR_LENGTH else None
+
+
+def _stream(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
+    """What is there from the start, with every label set, so that the first increase is seen as one."""
+    stream = facts.stream
+    for verdict in verdicts(regression=facts.relation is not None):
+        outcome = (stream, str(verdict))
+        filled.add("windows", outcome, snapshot.windows.get(outcome, 0), snapshot.last_window.get(outcome, ""))
+    flow = snapshot.flow
+    filled.add("events", (stream,), flow.events.get(stream, 0))
+    for reason in Reason:
+        if reason in LATE:
+            filled.add("late_events", (stream, reason), flow.late.get((stream, str(reason)), 0))
+        else:
+            filled.add("rejected", (stream, reason), flow.rejected.get((stream, str(reason)), 0))
+    filled.add("series_dropped", (stream,), snapshot.dropped.get(stream, 0))
+    filled.histogram("assessment_duration_seconds", (stream,), snapshot.assessing[stream])
+    if facts.relation is None:
+        filled.histogram("estimate_iterations", (stream,), snapshot.iterations[stream])
+    else:
+        filled.add("reference_prediction_error", (stream,), _short(facts.relation.error))
+    filled.add("watching_since_timestamp_seconds", (stream,), snapshot.started)
+    filled.add("reference", (stream, facts.reference, facts.estimator), 1)
+    filled.add("reference_events", (stream,), facts.reference_events)
+    priors = dict(zip(facts.classes, facts.source_priors, strict=True))
+    for name in facts.classes[: snapshot.caps.classes]:
+        filled.add("source_prior_ratio", (stream, name), _short(priors[name]))
+    if facts.window_seconds is not None:
+        filled.add("window_length_seconds", (stream,), facts.window_seconds)
+
+
+def _labels(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
+    """What is known of late labels, in streams that await any."""
+    stream, waiting = facts.stream, snapshot.flow.label_flow.get(facts.stream)
+    if waiting is not None:
+        filled.add("labels", (stream,), snapshot.flow.labels.get(stream, 0))
+        filled.add("labels_evicted_windows", (stream,), waiting.evicted_windows)
+        filled.add("labels_thinned", (stream,), waiting.thinned_labels)
+        filled.add("labels_waiting_windows", (stream,), waiting.windows)
+        filled.add("labels_waiting_events", (stream,), waiting.events)
+        filled.add("labels_stored", (stream,), waiting.labels)
+    outcomes = snapshot.outcomes.get(stream)
+    if not outcomes:
+        return
+    last = outcomes[-1]
+    filled.add("outcomes", (stream,), snapshot.outcome_count.get(stream, 0), last.window)
+    for reason in LabelCounts.__struct_fields__:
+        filled.add("outcome_labels", (stream, reason), snapshot.outcome_labels.get((stream, reason), 0))
+    filled.add("outcome_window_end_timestamp_seconds", (stream,), last.ends / 1e6)
+    filled.add("estimates_trusted", (stream,), float(last.trusted))
+    for name in facts.classes[: snapshot.caps.classes]:
+        if name in last.classes:
+            one = last.classes[name]
+            filled.add("outcome_realised_ratio", (stream, name), _short(one.realised))
+            filled.add("outcome_error_ratio", (stream, name), _short(one.error))
+            filled.add("outcome_covered", (stream, name), float(one.covered))
+    for measure, score in (("brier", last.brier), ("log_loss", last.log_loss)):
+        if score is not None:
+            filled.add(f"outcome_{measure}_before", (stream,), _short(score.before))
+            filled.add(f"outcome_{measure}_after", (stream,), _short(score.after))
+
+
+def _last_window(filled: _Filled, facts: StreamFacts, track: Track) -> None:
+    """What stays when the last window has gone stale: when that was."""
+    key = track.latest.key
+    filled.add("last_window_end_timestamp_seconds", (facts.stream,), key.end / 1e6)
+    filled.add("last_window_assessed_timestamp_seconds", (facts.stream,), track.assessed_at)
+    if facts.window_seconds is None:
+        filled.add("window_length_seconds", (facts.stream,), (key.end - key.start) / 1e6)
+
+
+def _window(filled: _Filled, reading: Reading, snapshot: Snapshot) -> None:
+    of = (reading.key.stream, reading.key.segment)
+    for verdict in verdicts(regression=reading.relation is not None):
+        filled.add("verdict", (*of, str(verdict)), float(reading.verdict == verdict))
+    filled.add("window_events", of, reading.events)
+    filled.add("window_labelled_events", of, reading.labelled)
+    filled.add("recalibration_applied", of, float(reading.apply))
+    for number in _strongest_classes(reading, snapshot):
+        name = reading.classes[number]
+        filled.add("prevalence_ratio", (*of, name), _short(reading.priors[number]))
+        filled.add("prevalence_lower_ratio", (*of, name), _short(reading.lower[number]))
+        filled.add("prevalence_upper_ratio", (*of, name), _short(reading.upper[number]))
+        filled.add("multiplier_ratio", (*of, name), _short(reading.multipliers[number]))
+        if reading.realised is not None:
+            filled.add("realised_ratio", (*of, name), _short(reading.realised[number]))
+    if reading.relation is None:
+        filled.add("estimate_converged", of, float(reading.reported.converged))
+        filled.add("estimate_gap", of, _short(reading.reported.gap))
+    else:
+        _relation(filled, of, reading.relation)
+    _tests(filled, of, reading)
+    _features(filled, of, reading, snapshot)
+
+
+def _relation(filled: _Filled, of: tuple[str, str], relation: RelationReading) -> None:
+    filled.add("evidence_labels", of, relation.labels)
+    filled.add("evidence_labels_wanted", of, relation.wanted)
+    for name, error in (
+        ("prediction_error", relation.error),
+        ("prediction_error_corrected", relation.corrected_error),
+    ):
+        if error is not None:
+            filled.add(name, of, _short(error))
+
+
+def _alarm(filled: _Filled, track: Track) -> None:
+    if track.series is not None:
+        of = (track.latest.key.stream, track.latest.key.segment)
+        filled.add("alarm", of, float(track.series.alarm))
+        filled.add("alarm_windows", of, track.series.flagged)
+
+
+def _tests(filled: _Filled, of: tuple[str, str], reading: Reading) -> None:
+    for name, test in reading.tests.items():
+        parts = {
+            "statistic": test.statistic,
+            "p_value": test.p_value,
+            "effect": test.effect,
+            "floor": test.floor,
+            "level": test.level,
+            "significant": float(test.significant),
+        }
+        for part, value in parts.items():
+            if value is not None:
+                filled.add(metric_of_test(name, part), of, _short(value))
+
+
+def _features(filled: _Filled, of: tuple[str, str], reading: Reading, snapshot: Snapshot) -> None:
+    filled.add("features_tested", of, len(reading.features))
+    filled.add("features_moved", of, len(reading.moved))
+    most, _ = snapshot.caps.of(reading)
+    for number in reading.strongest(most):
+        name = reading.features[number]
+        filled.add("feature_effect", (*of, name), _short(reading.effects[number]))
+        filled.add("feature_p_value", (*of, name), _short(reading.p_values[number]))
+
+
+def _estimators(filled: _Filled, reading: Reading, snapshot: Snapshot) -> None:
+    stream = reading.key.stream
+    numbers = _strongest_classes(reading, snapshot)
+    for estimate in reading.estimates:
+        filled.add("estimator_converged", (stream, estimate.method), float(estimate.converged))
+        for number in numbers:
+            labels = (stream, estimate.method, reading.classes[number])
+            filled.add("estimator_ratio", labels, _short(estimate.priors[number]))
+
+
+def _strongest_classes(reading: Reading, snapshot: Snapshot) -> list[int]:
+    """Those whose share moved most, at most so many as the cap allows, in the order of the classes."""
+    _, most = snapshot.caps.of(reading)
+    moved = [abs(a - b) for a, b in zip(reading.priors, reading.source_priors, strict=True)]
+    return sorted(sorted(range(len(moved)), key=lambda number: -moved[number])[:most])
+
+
+def _flow(filled: _Filled, flow: Flow, now: float) -> None:
+    for partition, records in flow.records.items():
+        filled.add("records", (partition,), records)
+    for partition, newest in flow.event_time.items():
+        if newest > NEVER:
+            filled.add("watermark_delay_seconds", (partition,), round(now - newest / 1e6, 3))
+    for (stream, reason), count in flow.rejected.items():
+        if not stream:
+            filled.add("rejected", (stream, reason), count)
+    filled.add("partitions_assigned", (), len(flow.partitions))
+    filled.add("partitions_idle", (), len(flow.idle))
+    filled.add("partitions_held", (), len(flow.held))
+    filled.add("waiting_events", (), flow.waiting_events)
+    filled.add("assessing_windows", (), flow.assessing)
+    filled.add("reassignments", (), flow.reassignments)
+    filled.add("commits_refused", (), flow.refused)
+    filled.histogram("commit_duration_seconds", (), flow.commits)
+    for name, moment in (("last_turn", flow.last_turn), ("last_commit", flow.last_commit)):
+        if moment is not None:
+            filled.add(f"{name}_timestamp_seconds", (), moment)
+    _report(filled, flow)
+
+
+def _report(filled: _Filled, flow: Flow) -> None:
+    if flow.sink_report is not None:
+        filled.add("transactions_committed", (), flow.sink_report.committed)
+        filled.add("transactions_aborted", (), flow.sink_report.aborted)
+    if flow.report is None:
+        return
+    filled.add("fetch_errors", (), flow.report.fetch_errors)
+    filled.add("unassigned_seconds", (), round(flow.report.unassigned, 1))
+    filled.add("stalled_seconds", (), round(flow.report.stalled, 1))
+    filled.add("rebalances", (), flow.report.rebalances)
+    filled.add("partitions_lost", (), flow.report.lost)
+    filled.add("records_skipped", (), flow.report.skipped)
+    filled.add("streams_spread", (), len(flow.report.spread))
+    for one in flow.report.partitions:
+        figures = {"position_offset": one.position, "lag_records": one.lag, "commit_lag_records": one.commit_lag}
+        for name, value in figures.items():
+            if value is not None:
+                filled.add(name, (one.topic, one.partition), value)
+
+
+def _short(value: Any) -> float:
+    """Four digits: what a chart can show; it halves the size of a scrape."""
+    return float(f"{float(value):.4g}")

@@ -1,0 +1,1 @@
+"""What the model looked like on labelled hold-out data: built, saved, loaded, described."""

@@ -1,0 +1,97 @@
+"""From a hold-out file of any size to a reference, in bounded memory.
+
+Class counts are exact over all events. Rows are kept up to a bound, beyond it as a uniform sample (reservoir) whose
+random numbers depend on the seed and the row number alone, so that no way of cutting the file changes it.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from monitor.arrays import Flags, Labels, Matrix
+from monitor.calibration import Selection
+from monitor.errors import InputError
+from monitor.events.schema import StreamSchema
+from monitor.limits import BUILD_CELLS, BUILD_ROWS
+from monitor.reference.classifier import Facts, Reference
+from monitor.reference.holdout import Advance, Chunk, Wanted, infer_schema, read
+from monitor.reference.preflight import Report, measure
+
+
+class Reservoir:
+    """A uniform sample of the rows that pass by, and the exact count of each class among all of them."""
+
+    def __init__(self, schema: StreamSchema, seed: int, rows: int | None = None) -> None:
+        columns = len(schema.classes) + len(schema.features)
+        self.capacity = min(BUILD_ROWS, BUILD_CELLS // columns) if rows is None else rows
+        self.class_counts = np.zeros(len(schema.classes), dtype=np.int64)
+        self._random = np.random.default_rng(seed)
+        self._posteriors = np.empty((self.capacity, len(schema.classes)))
+        self._labels = np.empty(self.capacity, dtype=np.int64)
+        self._features = np.empty((self.capacity, len(schema.features))) if schema.features else None
+
+    @property
+    def events(self) -> int:
+        """All events that passed by."""
+        return int(self.class_counts.sum())
+
+    def add(self, chunk: Chunk) -> None:
+        """numpy assigns repeated places in order, so the last of several rows for one place wins, as it should."""
+        rows = chunk.labels.size
+        place, kept = reservoir_places(self._random, self.events, rows, self.capacity)
+        self._posteriors[place[kept]] = chunk.posteriors[kept]
+        self._labels[place[kept]] = chunk.labels[kept]
+        if self._features is not None and chunk.features is not None:
+            self._features[place[kept]] = chunk.features[kept]
+        self.class_counts += np.bincount(chunk.labels, minlength=self.class_counts.size)
+
+    def columns(self) -> tuple[Matrix, Labels, Matrix | None]:
+        """The kept rows."""
+        rows = min(self.events, self.capacity)
+        features = None if self._features is None else self._features[:rows]
+        return self._posteriors[:rows], self._labels[:rows], features
+
+
+def reservoir_places(random: np.random.Generator, seen: int, rows: int, capacity: int) -> tuple[Labels, Flags]:
+    """Row number i goes to place i while there is room, then to a place drawn from [0, i] if that is inside."""
+    number = np.arange(seen, seen + rows)
+    drawn = np.floor(random.random(rows) * (number + 1)).astype(np.int64)
+    place = np.where(number < capacity, number, drawn)
+    return place, place < capacity
+
+
+def collect(chunks: Iterable[Chunk], schema: StreamSchema, seed: int, rows: int | None = None) -> Reservoir:
+    """Run all chunks through a reservoir."""
+    reservoir = Reservoir(schema, seed, rows)
+    for chunk in chunks:
+        reservoir.add(chunk)
+    if reservoir.events < 2:
+        raise InputError(f"hold-out: want at least two labelled events, got {reservoir.events}")
+    return reservoir
+
+
+def build(
+    path: Path,
+    wanted: Wanted,
+    *,
+    seed: int = 0,
+    calibration: Selection = "auto",
+    facts: Facts | None = None,
+    advance: Advance = lambda _read: None,
+) -> tuple[Reference, Report]:
+    """The reference of a hold-out file, and what was measured on it; `facts` (who, when) are kept with it."""
+    schema = infer_schema(path, wanted)
+    reservoir = collect(read(path, schema, advance), schema, seed)
+    posteriors, labels, features = reservoir.columns()
+    reference = Reference.reduce(
+        schema,
+        posteriors,
+        labels,
+        features,
+        seed=seed,
+        calibration=calibration,
+        class_counts=reservoir.class_counts.astype(np.float64),
+        facts=facts,
+    )
+    return reference, measure(reference, posteriors, labels)

@@ -1,0 +1,265 @@
+"""What the model looked like on labelled hold-out events: all that a window is ever compared with.
+
+A reference is reduced once from the hold-out events and never changes. `Reference.fit` makes one from arrays,
+`monitor.reference.building` from files of any size; both end in `reduce`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from monitor import calibration, priors
+from monitor.arrays import Labels, Matrix, Vector, frozen_labels, frozen_matrix, frozen_vector
+from monitor.calibration import Calibration, Selection
+from monitor.errors import InputError
+from monitor.events.schema import Feature, StreamSchema
+from monitor.limits import SAMPLE_ROWS
+from monitor.priors.estimate import HoldOut, Statistics
+from monitor.reference import artefact
+from monitor.reference.base import Arrays, FiledReference, Header
+from monitor.reference.estimator_choice import simulate
+from monitor.reference.table import (
+    checked_posteriors,
+    class_names,
+    class_numbers,
+    describe_features,
+    encode_table,
+    plain_list,
+)
+from monitor.sampling import stratified_sample
+from monitor.shifts.profile import FeatureProfile, compact, profile, values_kept
+from monitor.windows.window import Window
+
+Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference(FiledReference):
+    """The hold-out events of a classifier. Satisfies `monitor.priors.estimate.ReferenceView`."""
+
+    task: ClassVar[str | None] = None
+    class_counts: Vector
+    """All labelled events of each class, also those beyond the rows that were kept."""
+    calibration: Calibration
+    statistics: Mapping[str, Statistics]
+    """By estimator: what its `summarise` kept of the hold-out events."""
+    sample: HoldOut
+    """At most `SAMPLE_ROWS` hold-out rows, classes in proportion, posteriors calibrated as those of windows are."""
+    estimator: str
+    """The estimator whose answer a window reports as its prevalence."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class names, in the order of every posterior vector."""
+        return self.schema.classes
+
+    @property
+    def events(self) -> int:
+        """All labelled events that it was made from."""
+        return int(self.class_counts.sum())
+
+    @property
+    def source_priors(self) -> Vector:
+        """The class prevalence of the hold-out events, which is also the mean calibrated posterior."""
+        return frozen_vector(self.class_counts / self.class_counts.sum(), "source priors")
+
+    def prepare(self, window: Window) -> Window:
+        """The window with calibrated posteriors: what the statistics were computed from."""
+        if window.posteriors.shape[1] != len(self.classes):
+            raise InputError(
+                f"window: want {len(self.classes)} columns of posteriors {list(self.classes)}, "
+                f"got {window.posteriors.shape[1]}"
+            )
+        return replace(window, posteriors=frozen_matrix(self.calibration(window.posteriors), "posteriors"))
+
+    @classmethod
+    def fit(
+        cls,
+        posteriors: ArrayLike,
+        labels: ArrayLike,
+        features: Any = None,
+        *,
+        classes: Iterable[Any] | None = None,
+        feature_names: Iterable[str] | None = None,
+        seed: int = 0,
+        stream: str = "",
+        positive: str | None = None,
+        calibration: Selection = "auto",
+        estimator: str = "auto",
+    ) -> Self:
+        """The reference of a fitted classifier, from its posteriors on a labelled set it was not trained on.
+
+        `labels` are class names or class numbers. `classes` names the columns of `posteriors` (a scikit-learn
+        model's `classes_`); without it they are the sorted labels. `features` is a matrix or a data frame.
+        `estimator` "auto" learns from simulated shifts how to weigh the estimators, any other name is taken as said.
+        """
+        matrix = checked_posteriors(posteriors)
+        values = plain_list(labels)
+        names = class_names(values, classes, matrix.shape[1])
+        described = () if features is None else describe_features(features, feature_names)
+        if len(values) != matrix.shape[0]:
+            raise InputError(f"labels: want one for each of the {matrix.shape[0]} events, got {len(values)}")
+        table = None if features is None else encode_table(features, described)
+        if table is not None and table.shape[0] != matrix.shape[0]:
+            raise InputError(f"features: want a row for each of the {matrix.shape[0]} events, got {table.shape[0]}")
+        schema = StreamSchema(stream, names, described, _positive(names, positive))
+        numbers = class_numbers(values, names)
+        return cls.reduce(schema, matrix, numbers, table, seed=seed, calibration=calibration, estimator=estimator)
+
+    @classmethod
+    def reduce(
+        cls,
+        schema: StreamSchema,
+        posteriors: Matrix,
+        labels: Labels,
+        features: Matrix | None,
+        *,
+        seed: int,
+        calibration: Selection = "auto",
+        estimator: str = "auto",
+        class_counts: Vector | None = None,
+        facts: Facts | None = None,
+    ) -> Self:
+        """A reference from checked columns; `class_counts` when the rows are a sample of more events than these."""
+        held_out, calibrated, log_losses = hold_out(schema, posteriors, labels, features, method=calibration, seed=seed)
+        counts = np.bincount(labels, minlength=len(schema.classes)).astype(np.float64)
+        counts = counts if class_counts is None else class_counts
+        statistics = _statistics(held_out, len(schema.classes))
+        if estimator not in priors.ESTIMATORS:
+            raise InputError(f"estimator: want one of {sorted(priors.ESTIMATORS)}, got {estimator!r}")
+        simulated: Facts = {}
+        if estimator == "auto":
+            evidence = simulate(posteriors, labels, calibrated.method, seed)
+            statistics["auto"] = {"weights": evidence.weights}
+            simulated = {"simulated": evidence.facts()}
+        return cls(
+            schema=schema,
+            class_counts=frozen_vector(counts, "class counts"),
+            calibration=calibrated,
+            statistics=statistics,
+            features=_profiles(schema.features, labels, features, counts),
+            # Windows meet these rows in tests of their distribution: both have to come out of the same map.
+            sample=sample_of(replace(held_out, posteriors=calibrated(posteriors))),
+            estimator=estimator,
+            facts={
+                "events": int(np.sum(counts)),
+                "rows": int(labels.size),
+                "seed": seed,
+                "log_loss": log_losses,
+                **simulated,
+                **(facts or {}),
+            },
+            version="",
+        ).sealed()
+
+    def header(self) -> Header:
+        schema = self.schema
+        return {
+            "classes": list(schema.classes),
+            "positive": schema.positive,
+            "calibration": self.calibration.method,
+            "estimators": sorted(self.statistics),
+            "estimator": self.estimator,
+            "seed": self.sample.seed,
+        }
+
+    def arrays(self) -> Arrays:
+        sample = self.sample
+        arrays: Arrays = {
+            "class_counts": self.class_counts,
+            "calibration/log_weights": self.calibration.log_weights,
+            "sample/posteriors": sample.posteriors,
+            "sample/labels": compact(sample.labels),
+        }
+        if sample.features is not None:
+            arrays["sample/features"] = sample.features
+        arrays |= artefact.placed("calibration/parameters", self.calibration.parameters)
+        for estimator, statistics in self.statistics.items():
+            arrays |= artefact.placed(f"statistics/{estimator}", statistics)
+        return arrays
+
+    @classmethod
+    def fields_of(cls, header: Header, arrays: Arrays, features: tuple[Feature, ...]) -> dict[str, Any]:
+        parameters = artefact.under(arrays, "calibration/parameters")
+        return {
+            "schema": StreamSchema(header["stream"], tuple(header["classes"]), features, header["positive"]),
+            "class_counts": arrays["class_counts"],
+            "calibration": Calibration(header["calibration"], parameters, arrays["calibration/log_weights"]),
+            "statistics": {name: artefact.under(arrays, f"statistics/{name}") for name in header["estimators"]},
+            "sample": HoldOut(
+                arrays["sample/posteriors"],
+                frozen_labels(arrays["sample/labels"], "labels"),
+                arrays.get("sample/features"),
+                header["seed"],
+            ),
+            "estimator": header["estimator"],
+        }
+
+
+def hold_out(
+    schema: StreamSchema,
+    posteriors: Matrix,
+    labels: Labels,
+    features: Matrix | None,
+    *,
+    method: Selection,
+    seed: int,
+) -> tuple[HoldOut, Calibration, dict[str, float]]:
+    """The hold-out events with out-of-sample calibrated posteriors, the calibration, and the log losses compared."""
+    counts = np.bincount(labels, minlength=len(schema.classes))
+    scarce = [f"{name} has {n}" for name, n in zip(schema.classes, counts, strict=True) if n < 2]
+    if scarce:
+        raise InputError(f"labels: every class needs at least two events; {', '.join(scarce)}")
+    fitted, log_losses = calibration.choose(posteriors, labels, method, seed)
+    held_out = HoldOut(
+        frozen_matrix(fitted.posteriors, "posteriors"),
+        frozen_labels(labels, "labels"),
+        None if features is None else frozen_matrix(features, "features"),
+        seed,
+    )
+    return held_out, fitted.calibration, log_losses
+
+
+def sample_of(held_out: HoldOut, rows: int = SAMPLE_ROWS) -> HoldOut:
+    """A seeded sample with the classes in proportion; all rows when they are fewer."""
+    if held_out.labels.size <= rows:
+        return held_out
+    picked = stratified_sample(held_out.labels, rows, held_out.seed)
+    return HoldOut(
+        frozen_matrix(held_out.posteriors[picked], "posteriors"),
+        frozen_labels(held_out.labels[picked], "labels"),
+        None if held_out.features is None else frozen_matrix(held_out.features[picked], "features"),
+        held_out.seed,
+    )
+
+
+def _statistics(held_out: HoldOut, classes: int) -> dict[str, Statistics]:
+    """What every estimator that this stream can use keeps of the hold-out events."""
+    rows = held_out.labels.size
+    return {
+        name: estimator.summarise(sample_of(held_out, estimator.most_rows or rows))
+        for name, estimator in priors.ESTIMATORS.items()
+        if estimator.applies_to(classes, held_out.features is not None)
+    }
+
+
+def _positive(names: tuple[str, ...], positive: str | None) -> str | None:
+    """The class a bare score speaks of: as given, else the second of two, as in scikit-learn."""
+    if positive is not None and positive not in names:
+        raise InputError(f"positive: want one of the classes {list(names)}, got {positive!r}")
+    return positive if positive is not None or len(names) != 2 else names[1]
+
+
+def _profiles(
+    features: tuple[Feature, ...], labels: Labels, table: Matrix | None, counts: Vector
+) -> tuple[FeatureProfile, ...]:
+    if table is None:
+        return ()
+    keep = values_kept(len(features))
+    return tuple(
+        profile(feature, table[:, j], labels, counts.size, keep=keep, sampled_from=counts)
+        for j, feature in enumerate(features)
+    )

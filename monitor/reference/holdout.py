@@ -1,0 +1,333 @@
+"""Labelled hold-out files, read in pieces: everything that turns .jsonl, .csv and .parquet into columns of events.
+
+All three carry the fields of a scored event. A table flattens them: `label`, `posteriors.<class>` (or `score`), and
+features under `features.<name>` or under their own name. Nothing is guessed after the schema has been inferred: a
+row that does not fit is an error that names its line.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from connectors.protocols import RawBatch
+from monitor.arrays import Labels, Matrix
+from monitor.errors import InputError
+from monitor.events.decoding import DecodedBatch, Decoder
+from monitor.events.schema import Feature, StreamSchema
+from monitor.limits import CATEGORIES_KEPT, PROBED_ROWS
+from monitor.reference.table import checked_posteriors, class_names, class_numbers, describe, encode, is_missing
+from monitor.windows.window import Window
+
+_Piece = TypeVar("_Piece")
+
+ROWS = 10_000
+"""Rows read at a time: a few megabytes."""
+
+LINES = (".jsonl", ".ndjson")
+FAR_AHEAD = 2**61
+"""No event's time is later: when hold-out events happened does not matter."""
+
+RESERVED = frozenset({"stream", "id", "timestamp", "label", "score", "prediction", "posteriors", "features"})
+"""Columns of a table that are never features, as are those under `posteriors.` and `segment.`"""
+
+FLAT = ("label", "stream", "score", "prediction")
+"""Fields of an event that are columns of a table as they are."""
+
+Table = Mapping[str, Sequence[Any]]
+Advance = Callable[[int], None]
+"""Told how many bytes of the file have been read so far."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Consecutive labelled events as columns."""
+
+    posteriors: Matrix
+    labels: Labels
+    features: Matrix | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the caller says about the file, beyond what it says itself."""
+
+    stream: str = ""
+    classes: tuple[str, ...] = ()
+    positive: str = ""
+
+
+def infer_schema(path: Path, wanted: Wanted) -> StreamSchema:
+    """Classes, features and their kinds from the first rows; the categories from all of them."""
+    first = next(_tables(path, PROBED_ROWS, lambda _read: None), None)
+    if first is None:
+        raise InputError(f"{path}: holds no events")
+    classes = () if holds_predictions(path) else _classes(path, first, wanted)
+    features = tuple(describe(_feature_name(column), _guessed(first[column])) for column in _feature_columns(first))
+    if any(feature.kind == "category" for feature in features):
+        features = _with_all_categories(path, features)
+    stream = wanted.stream or str(first.get("stream", [""])[0] or "")
+    positive = wanted.positive or (classes[1] if len(classes) == 2 else None)
+    return StreamSchema(stream, classes, features, positive)
+
+
+def holds_predictions(path: Path) -> bool:
+    """Whether the events are a regressor's: they carry predictions, and neither posteriors nor scores."""
+    first = next(_tables(path, PROBED_ROWS, lambda _read: None), {})
+    scored = any(column in ("posteriors", "score") or column.startswith("posteriors.") for column in first)
+    return "prediction" in first and not scored
+
+
+def read(path: Path, schema: StreamSchema, advance: Advance) -> Iterator[Chunk]:
+    """All events of a classifier's file, some thousands at a time."""
+    return pieces(path, schema, advance, _of_rows, _chunk)
+
+
+def pieces(
+    path: Path,
+    schema: StreamSchema,
+    advance: Advance,
+    of_rows: Callable[[Window], _Piece],
+    of_table: Callable[[Table, StreamSchema], _Piece],
+) -> Iterator[_Piece]:
+    """What `of_rows` makes of decoded events, or `of_table` of a table's rows, some thousands at a time."""
+    if path.suffix in LINES:
+        yield from map(of_rows, _decoded_lines(path, schema, advance))
+        return
+    row = 0
+    for table in _tables(path, ROWS, advance):
+        rows = _height(table)
+        try:
+            yield of_table(table, schema)
+        except InputError as error:
+            raise InputError(f"{path}: between rows {row + 1} and {row + rows}: {error}") from error
+        row += rows
+
+
+def _decoded_lines(path: Path, schema: StreamSchema, advance: Advance) -> Iterator[Window]:
+    """Lines are scored events, and held to the same contract as in production."""
+    first = next(_tables(path, 1, lambda _read: None), {})
+    stream = str(first.get("stream", [""])[0] or "")
+    decoder, done = Decoder([replace(schema, stream=stream)]), 0
+    with path.open("rb") as file:
+        while lines := list(islice(file, ROWS)):
+            numbers = np.arange(done, done + len(lines))
+            timestamps = np.zeros(len(lines), dtype=np.int64)
+            batch = RawBatch(str(path), lines, numbers, done + len(lines), timestamps)
+            yield _labelled(path, done, decoder.decode(batch, FAR_AHEAD), stream)
+            done += len(lines)
+            advance(file.tell())
+
+
+def _labelled(path: Path, done: int, batch: DecodedBatch, stream: str) -> Window:
+    if batch.rejected:
+        one = batch.rejected[0]
+        raise InputError(f"{path}: line {done + one.index + 1}: {one.reason.value}: {one.detail}")
+    if batch.late_labels:
+        first = int(batch.late_labels[stream].index[0])
+        raise InputError(
+            f"{path}: line {done + first + 1}: a label without posteriors or prediction; join labels to events first"
+        )
+    scored = batch.scored[stream]
+    unlabelled = ~scored.rows.labelled
+    if unlabelled.any():
+        line = done + int(scored.index[int(unlabelled.argmax())]) + 1
+        raise InputError(f"{path}: line {line}: no label; a reference is built from labelled events")
+    return scored.rows
+
+
+def _of_rows(rows: Window) -> Chunk:
+    assert rows.labels is not None  # noqa: S101 - every row is labelled
+    return Chunk(rows.posteriors, rows.labels, rows.features)
+
+
+def _chunk(table: Table, schema: StreamSchema) -> Chunk:
+    if "label" not in table:
+        raise InputError("label: no event has one; a reference is built from labelled events")
+    labels = class_numbers([*table["label"]], schema.classes)
+    return Chunk(_posteriors(table, schema), labels, table_features(table, schema))
+
+
+def table_features(table: Table, schema: StreamSchema) -> Matrix | None:
+    """The features of a table in the order of the schema; a column that is not there is missing everywhere."""
+    columns = {_feature_name(column): column for column in _feature_columns(table)}
+    empty = np.full(_height(table), np.nan)
+    features = [encode(_guessed(table[columns[f.name]]), f) if f.name in columns else empty for f in schema.features]
+    return np.column_stack(features) if features else None
+
+
+def _posteriors(table: Table, schema: StreamSchema) -> Matrix:
+    try:
+        if "posteriors" in table:
+            rows = np.array([*table["posteriors"]], dtype=np.float64)
+        elif "score" in table and not any(column.startswith("posteriors.") for column in table):
+            score = np.array([*table["score"]], dtype=np.float64)
+            rows = np.column_stack([score if c == schema.positive else 1 - score for c in schema.classes])
+        else:
+            rows = np.column_stack([np.array([*table[f"posteriors.{c}"]], dtype=np.float64) for c in schema.classes])
+    except (TypeError, ValueError) as error:
+        raise InputError(f"posteriors: want {len(schema.classes)} numbers in every event, got {error}") from error
+    except KeyError as error:
+        raise InputError(f"posteriors: no column {error}") from error
+    if rows.ndim != 2 or rows.shape[1] != len(schema.classes):
+        raise InputError(f"posteriors: want {len(schema.classes)} numbers in every event, got shape {rows.shape}")
+    return checked_posteriors(rows, least=1)
+
+
+def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
+    named = tuple(c.removeprefix("posteriors.") for c in first if c.startswith("posteriors."))
+    if wanted.classes:
+        if named and set(named) != set(wanted.classes):
+            raise InputError(f"{path}: the classes of the posteriors are {list(named)}, not {list(wanted.classes)}")
+        return wanted.classes
+    if named:
+        return named
+    labels = [label for label in first.get("label", ()) if not is_missing(label)]
+    if "posteriors" in first:
+        return class_names(labels, None, len(first["posteriors"][0] or ()))
+    if "score" in first:
+        names = class_names(labels, None, 2)
+        return names if wanted.positive in ("", names[1]) else names[::-1]
+    raise InputError(f"{path}: no posteriors: want `posteriors`, `score` or `prediction` in every event")
+
+
+def _guessed(column: Sequence[Any]) -> Any:
+    """Text that is all numbers, or all true and false, as what it says; anything else as it is."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
+        return column
+    present = [value for value in column if not is_missing(value)]
+    if not present or not all(isinstance(value, str) for value in present):
+        return column
+    if {value.lower() for value in islice(present, 100)} <= {"true", "false"}:
+        truth = {"true": True, "false": False}
+        if all(value.lower() in truth for value in present):
+            return [None if is_missing(value) else truth[value.lower()] for value in column]
+    try:
+        return np.array([np.nan if is_missing(value) else float(value) for value in column])
+    except ValueError:
+        return column
+
+
+def _with_all_categories(path: Path, features: tuple[Feature, ...]) -> tuple[Feature, ...]:
+    counts: dict[str, Counter[str]] = {f.name: Counter() for f in features if f.kind == "category"}
+    for table in _tables(path, ROWS, lambda _read: None):
+        for column in _feature_columns(table):
+            if (name := _feature_name(column)) in counts:
+                counts[name].update(str(value) for value in table[column] if not is_missing(value))
+    return tuple(
+        Feature(f.name, f.kind, _most_frequent(counts[f.name])) if f.kind == "category" else f for f in features
+    )
+
+
+def _most_frequent(counts: Counter[str]) -> tuple[str, ...]:
+    ordered = sorted(counts, key=lambda category: (-counts[category], category))
+    return tuple(sorted(ordered[:CATEGORIES_KEPT]))
+
+
+def _feature_columns(table: Table) -> list[str]:
+    return [c for c in table if c not in RESERVED and not c.startswith(("posteriors.", "segment."))]
+
+
+def _feature_name(column: str) -> str:
+    return column.removeprefix("features.")
+
+
+def _height(table: Table) -> int:
+    return len(next(iter(table.values()), ()))
+
+
+def _tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
+    readers = {**dict.fromkeys(LINES, _json_lines), ".csv": _csv_tables, ".parquet": _parquet_tables}
+    if path.suffix not in readers:
+        raise InputError(f"{path}: want a file that ends in one of {sorted(readers)}")
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    yield from readers[path.suffix](path, rows, advance)
+
+
+def _json_lines(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    with path.open("rb") as file:
+        done = 0
+        while lines := list(islice(file, rows)):
+            events = []
+            for number, line in enumerate(lines, start=done + 1):
+                try:
+                    events.append(decode(line))
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    raise InputError(f"{path}: line {number}: not a JSON object: {error}") from error
+            done += len(lines)
+            advance(file.tell())
+            yield _flattened(events)
+
+
+def _flattened(events: list[dict[str, Any]]) -> Table:
+    """One column per field, and per key of `posteriors` and `features`; None where an event lacks it."""
+    table: dict[str, list[Any]] = {name: [e.get(name) for e in events] for name in FLAT}
+    for field in ("posteriors", "features"):
+        given = [event.get(field) for event in events]
+        if any(isinstance(value, dict) for value in given):
+            keys = dict.fromkeys(key for value in given if isinstance(value, dict) for key in value)
+            for key in keys:
+                table[f"{field}.{key}"] = [value.get(key) if isinstance(value, dict) else None for value in given]
+        elif field == "features":
+            width = max((len(value) for value in given if value), default=0)
+            for j in range(width):
+                table[f"features.x{j}"] = [value[j] if value and j < len(value) else None for value in given]
+        else:
+            table[field] = given
+    return {name: column for name, column in table.items() if any(value is not None for value in column)}
+
+
+def _csv_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
+    with path.open("rb") as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
+        lines = csv.reader(text)
+        header = next(iter(_next_rows(path, lines, 1)), [])
+        if twice := sorted(name for name, times in Counter(header).items() if times > 1):
+            raise InputError(f"{path}: want every column once, got {', '.join(twice)} more than once")
+        while block := _next_rows(path, lines, rows):
+            for offset, row in enumerate(block):
+                if len(row) != len(header):
+                    line = lines.line_num - len(block) + offset + 1
+                    raise InputError(f"{path}: line {line}: want {len(header)} fields as in the header, got {len(row)}")
+            advance(binary.tell())
+            columns = ([value or None for value in column] for column in zip(*block, strict=True))
+            yield dict(zip(header, columns, strict=True))
+
+
+def _next_rows(path: Path, lines: Iterator[list[str]], rows: int) -> list[list[str]]:
+    try:
+        return list(islice(lines, rows))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a table of comma-separated values in UTF-8: {error}") from error
+
+
+def _parquet_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
+    try:
+        import pyarrow  # noqa: PLC0415 - an optional extra
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'shiftwatch[parquet]'") from error
+    try:
+        with parquet.ParquetFile(path) as file:
+            done, size = 0, path.stat().st_size
+            for batch in file.iter_batches(batch_size=rows):
+                table = pyarrow.Table.from_batches([batch]).flatten()
+                done += table.num_rows
+                advance(size * done // max(1, file.metadata.num_rows))
+                yield {name: _arrow_column(table[name]) for name in table.column_names}
+    except pyarrow.ArrowException as error:
+        raise InputError(f"{path}: not a readable Parquet file: {error}") from error
+
+
+def _arrow_column(column: Any) -> Any:
+    """A numeric column as an array, with NaN for null; anything else as Python values."""
+    values = column.to_numpy()
+    return values if values.dtype.kind in "fiub" else column.to_pylist()

@@ -1,0 +1,195 @@
+"""What can be trusted with this model: facts measured on its own hold-out events, and the advice that follows.
+
+The conditions are those of Esuli et al. (2020): is the model calibrated, are there few classes, is the shift large
+enough? Here each is a measured number of this model, not a rule of thumb.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from monitor import priors, quality
+from monitor.arrays import Labels, Matrix
+from monitor.calibration import cross_fit
+from monitor.limits import SAMPLE_ROWS
+from monitor.priors.simplex import smallest_curvature
+from monitor.reference.classifier import Reference
+from monitor.sampling import stratified_sample
+from monitor.tolerances import CALIBRATED, CLASS_EVENTS, INDISTINCT, REFERENCE_PER_WINDOW
+from monitor.windows.window import Window
+
+WINDOW_SIZES = (1_000, 10_000, 100_000)
+BINS = 12
+
+Report = dict[str, Any]
+
+
+def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
+    """Everything that the report says, as plain JSON, from the columns that the reference was built from."""
+    rows = stratified_sample(labels, SAMPLE_ROWS, reference.sample.seed)
+    raw, truth = posteriors[rows], labels[rows]
+    # The reference's own sample went through the final map, which saw its labels: it would flatter the calibration.
+    unseen = cross_fit(raw, truth, reference.calibration.method, reference.sample.seed).posteriors
+    report: Report = {
+        "stream": reference.schema.stream,
+        "version": reference.version,
+        "classes": list(reference.classes),
+        "events": int(reference.facts["events"]),
+        "class_events": dict(zip(reference.classes, reference.class_counts.tolist(), strict=True)),
+        "source_priors": _by_class(reference, reference.source_priors),
+        "calibration": {
+            "method": reference.calibration.method,
+            "log_loss_by_method": reference.facts["log_loss"],
+            "before": _quality(raw, truth),
+            "after": _quality(unseen, truth),
+        },
+        "delta_min": _delta_min(reference),
+        "estimator": reference.estimator,
+        "simulated": reference.facts.get("simulated"),
+        "windows": [_window(reference, size) for size in WINDOW_SIZES],
+        "small_classes": [
+            name for name, n in zip(reference.classes, reference.class_counts, strict=True) if n < CLASS_EVENTS
+        ],
+        "reliability": {name: _reliability(raw, unseen, truth, c) for c, name in enumerate(reference.classes)},
+        "scores": {name: _scores(unseen, truth, c) for c, name in enumerate(reference.classes)},
+    }
+    report["advice"] = advice(report)
+    return report
+
+
+def advice(report: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Each condition with its verdict (good, mind, bad), and what to do about it."""
+    return [
+        _on_calibration(report),
+        _on_indistinct_classes(report),
+        _on_small_classes(report),
+        _on_reference_size(report),
+        _on_detectable_shift(report),
+        *_on_estimators(report),
+    ]
+
+
+def _quality(posteriors: Matrix, labels: Labels) -> dict[str, float]:
+    parts = quality.brier_parts(posteriors, labels)
+    return {
+        "expected_calibration_error": quality.expected_calibration_error(posteriors, labels),
+        "log_loss": quality.log_loss(posteriors, labels),
+        "brier": parts.brier,
+        "brier_calibration": parts.calibration,
+        "brier_refinement": parts.refinement,
+        "brier_within_bins": parts.within_bins,
+    }
+
+
+def _delta_min(reference: Reference) -> dict[str, float]:
+    """How well mixtures of the classes can be told apart, by feature map (dussap, Definition 1)."""
+    return {
+        name: smallest_curvature(np.asarray(statistics["gram"]))
+        for name, statistics in sorted(reference.statistics.items())
+        if "gram" in statistics
+    }
+
+
+def _window(reference: Reference, size: int) -> Report:
+    """The interval of every class for a window of that size that has not shifted."""
+    random = np.random.default_rng(reference.sample.seed)
+    rows = random.integers(0, reference.sample.labels.size, size)
+    window = Window.of(reference.sample.posteriors[rows])
+    estimate = priors.ESTIMATORS[reference.estimator].estimate(window, reference)
+    ratio = float(reference.facts["events"]) / size
+    return {
+        "events": size,
+        "interval_width": _by_class(reference, estimate.upper - estimate.lower),
+        "reference_per_window": ratio,
+        "reference_is_enough": ratio >= REFERENCE_PER_WINDOW,
+    }
+
+
+def _by_class(reference: Reference, values: Any) -> dict[str, float]:
+    return dict(zip(reference.classes, np.asarray(values, dtype=np.float64).tolist(), strict=True))
+
+
+def _reliability(raw: Matrix, calibrated: Matrix, labels: Labels, c: int) -> Report:
+    curves: Report = {}
+    for name, posteriors in (("before", raw), ("after", calibrated)):
+        curve = quality.reliability(posteriors, labels, c, BINS, "isomeric")
+        curves[name] = {
+            "said": curve.said.round(5).tolist(),
+            "came_true": curve.came_true.round(5).tolist(),
+            "events": curve.events.tolist(),
+        }
+    return curves
+
+
+def _scores(calibrated: Matrix, labels: Labels, c: int) -> Report:
+    """Histograms of the class's calibrated posterior, among its own events and among the others."""
+    score = calibrated[:, c]
+    edges = np.linspace(0, 1, 2 * BINS + 1)
+    own, other = (np.histogram(score[labels == c], edges)[0], np.histogram(score[labels != c], edges)[0])
+    return {"edges": edges.tolist(), "own": _shares(own), "others": _shares(other)}
+
+
+def _shares(counts: Labels) -> list[float]:
+    return [round(int(count) / max(1, int(counts.sum())), 6) for count in counts]
+
+
+def _on_calibration(report: Mapping[str, Any]) -> dict[str, str]:
+    before, after = (report["calibration"][when]["expected_calibration_error"] for when in ("before", "after"))
+    method = report["calibration"]["method"]
+    facts = f"A posterior is off by {before:.2%} on average as the model says it, by {after:.2%} after '{method}'."
+    if after <= CALIBRATED:
+        return _advice("good", "Calibrated", facts + " Methods that rely on posteriors, such as EM, can be trusted.")
+    todo = " EM will be biased: rely on retargeted or adjusted counts, and hold out more labelled events."
+    return _advice("mind", "Not well calibrated", facts + todo)
+
+
+def _on_indistinct_classes(report: Mapping[str, Any]) -> dict[str, str]:
+    delta, classes = report["delta_min"].get("pacc", 0.0), len(report["classes"])
+    facts = f"Delta_min of the posteriors is {delta:.2g} over {classes} classes (1 is perfect separation, 0 none)."
+    if delta >= INDISTINCT:
+        return _advice("good", "Classes can be told apart", facts)
+    todo = " Some mixture of classes looks almost like another: intervals will be wide. Consider merging classes."
+    return _advice("mind", "Classes look alike", facts + todo)
+
+
+def _on_small_classes(report: Mapping[str, Any]) -> dict[str, str]:
+    small = report["small_classes"]
+    if not small:
+        fewest = min(report["class_events"].values())
+        return _advice("good", "Every class has enough events", f"The rarest class has {fewest:,.0f} labelled events.")
+    named = ", ".join(f"{name} ({report['class_events'][name]:,.0f})" for name in small)
+    todo = f"Fewer than {CLASS_EVENTS} labelled events: {named}. What they look like is guesswork; add labelled events."
+    return _advice("bad", "Classes too small to estimate", todo)
+
+
+def _on_reference_size(report: Mapping[str, Any]) -> dict[str, str]:
+    largest = report["events"] // REFERENCE_PER_WINDOW
+    facts = (
+        f"With {report['events']:,} labelled events, windows of up to {largest:,} events are compared safely: every "
+        "window shares the reference's own sampling error, which larger windows would take for drift, every time."
+    )
+    return _advice("good" if largest >= WINDOW_SIZES[0] else "mind", "Largest safe window", facts)
+
+
+def _on_detectable_shift(report: Mapping[str, Any]) -> dict[str, str]:
+    widths = {w["events"]: max(w["interval_width"].values()) / 2 for w in report["windows"]}
+    said = ", ".join(f"{half:.2%} at {events:,} events" for events, half in widths.items())
+    facts = f"The prevalence of the least certain class is known to +-{said}. A smaller shift cannot be seen."
+    return _advice("good" if widths[WINDOW_SIZES[1]] < 0.05 else "mind", "Smallest visible shift", facts)
+
+
+def _on_estimators(report: Mapping[str, Any]) -> list[dict[str, str]]:
+    simulated = report["simulated"]
+    if not simulated:
+        return []
+    errors = simulated["mean_absolute_error"]
+    ranked = ", ".join(f"{name} {error:.2%}" for name, error in sorted(errors.items(), key=lambda item: item[1]))
+    facts = (
+        f"Mean absolute error over {simulated['windows']} simulated shifts of {simulated['events']} events: {ranked}."
+    )
+    return [_advice("good", f"Estimator: {report['estimator']}", facts)]
+
+
+def _advice(verdict: str, title: str, text: str) -> dict[str, str]:
+    return {"verdict": verdict, "title": title, "text": text}

@@ -1,0 +1,219 @@
+"""What a regressor looked like on labelled hold-out events: all that a window of a regression stream is compared with.
+
+The relation between inputs and labels is a mixture of regressions; predictions and features are kept sorted, as those
+of classifiers are; the error of the predictions says what is usual. Reduced once, never changed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from monitor.arrays import Labels, Matrix, Vector, frozen_vector
+from monitor.errors import InputError
+from monitor.events.schema import Feature, StreamSchema
+from monitor.limits import RELATION_ROWS
+from monitor.reference import artefact
+from monitor.reference.base import Arrays, FiledReference, Header
+from monitor.reference.table import describe_features, encode_table
+from monitor.regression.mixture import Mixture
+from monitor.regression.relation import RelationNull, calibrate_relation, labels_wanted
+from monitor.shifts.profile import FeatureProfile, profile, values_kept
+from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, RELATION_MISSING
+from monitor.windows.window import Window
+
+PREDICTION = Feature("prediction")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegressionReference(FiledReference):
+    """The hold-out events of a regressor; the profiles of its features know one class, all events."""
+
+    task: ClassVar[str | None] = "regression"
+    prediction: FeatureProfile
+    inputs: tuple[int, ...]
+    """The columns of the features that the relation is about; none: it is about the prediction itself."""
+    mixture: Mixture
+    """Of the labels, given the inputs."""
+    null: RelationNull
+    """How the relation test behaves on the reference's own rows."""
+    error: float
+    """Root mean square of label minus prediction."""
+
+    @property
+    def events(self) -> int:
+        """All labelled events that it was made from."""
+        return int(self.facts["events"])
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """What the relation is about, by name."""
+        return tuple(self.schema.features[j].name for j in self.inputs) or (PREDICTION.name,)
+
+    @property
+    def wanted(self) -> int:
+        """Labels that the relation test wants at least."""
+        return labels_wanted(self.mixture)
+
+    @property
+    def enough(self) -> int:
+        """Labels beyond which evidence is not looked for in older windows."""
+        return max(ENOUGH_LABELS, self.wanted)
+
+    def relation_inputs(self, window: Window) -> Matrix:
+        """The rows of a window as the relation takes them; NaN where a value is missing."""
+        assert window.predictions is not None  # noqa: S101 - assess has looked
+        return relation_inputs(window.predictions, window.features, self.inputs)
+
+    @classmethod
+    def fit(
+        cls,
+        predictions: ArrayLike,
+        targets: ArrayLike,
+        features: Any = None,
+        *,
+        feature_names: Iterable[str] | None = None,
+        seed: int = 0,
+        stream: str = "",
+    ) -> Self:
+        """The reference of a fitted regressor, from its predictions on a labelled set it was not trained on.
+
+        `features` is a matrix or a data frame. Its numbers are the inputs of the relation that is watched, a mixture
+        of linear regressions with the number of components chosen by BIC; without features the prediction is.
+        """
+        described = () if features is None else describe_features(features, feature_names)
+        table = None if features is None else encode_table(features, described)
+        said = frozen_vector(predictions, "predictions")
+        return cls.reduce(
+            StreamSchema(stream, (), described), said, frozen_vector(targets, "targets"), table, seed=seed
+        )
+
+    @classmethod
+    def reduce(
+        cls,
+        schema: StreamSchema,
+        predictions: Vector,
+        targets: Vector,
+        features: Matrix | None,
+        *,
+        seed: int,
+        events: int | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """A reference from checked columns; `events` when the rows are a sample of more events than these."""
+        _check(predictions, targets, features)
+        rows = np.zeros(targets.size, dtype=np.int64)
+        keep = values_kept(len(schema.features) + 1)
+        columns = () if features is None else tuple(np.asarray(features).T)
+        profiles = tuple(
+            profile(feature, column, rows, 1, keep=keep)
+            for feature, column in zip(schema.features, columns, strict=True)
+        )
+        inputs = _inputs(profiles)
+        told = relation_inputs(predictions, features, inputs)
+        mixture, null, measured = _relation(told, targets, seed)
+        return cls(
+            schema=schema,
+            features=profiles,
+            prediction=profile(PREDICTION, predictions, rows, 1, keep=keep),
+            inputs=inputs,
+            mixture=mixture,
+            null=null,
+            error=float(np.sqrt(np.mean((targets - predictions) ** 2))),
+            facts={
+                "events": int(targets.size if events is None else events),
+                "rows": int(targets.size),
+                "seed": seed,
+                **measured,
+                **(facts or {}),
+            },
+            version="",
+        ).sealed()
+
+    def header(self) -> Header:
+        return {"prediction": self.prediction.described(), "inputs": list(self.inputs), "error": self.error}
+
+    def arrays(self) -> Arrays:
+        return {
+            **artefact.placed("mixture", self.mixture.to_arrays()),
+            **artefact.placed("null", self.null.to_arrays()),
+            **artefact.placed("prediction", self.prediction.to_arrays()),
+        }
+
+    @classmethod
+    def fields_of(cls, header: Header, arrays: Arrays, features: tuple[Feature, ...]) -> dict[str, Any]:
+        prediction = artefact.under(arrays, "prediction")
+        return {
+            "schema": StreamSchema(header["stream"], (), features),
+            "prediction": FeatureProfile.from_arrays(PREDICTION, header["prediction"]["error"], prediction),
+            "inputs": tuple(header["inputs"]),
+            "mixture": Mixture.from_arrays(artefact.under(arrays, "mixture")),
+            "null": RelationNull.from_arrays(artefact.under(arrays, "null")),
+            "error": header["error"],
+        }
+
+
+def relation_inputs(predictions: Vector, features: Matrix | None, inputs: tuple[int, ...]) -> Matrix:
+    """The columns that the relation is about; NaN where events carry no features."""
+    if not inputs:
+        return predictions[:, None]
+    return np.full((predictions.size, len(inputs)), np.nan) if features is None else features[:, list(inputs)]
+
+
+def _check(predictions: Vector, targets: Vector, features: Matrix | None) -> None:
+    if targets.size != predictions.size:
+        raise InputError(f"targets: want one for each of the {predictions.size} events, got {targets.size}")
+    if features is not None and features.shape[0] != targets.size:
+        raise InputError(f"features: want a row for each of the {targets.size} events, got {features.shape[0]}")
+    for name, values in (("predictions", predictions), ("targets", targets)):
+        bad = ~np.isfinite(values)
+        if bad.any():
+            raise InputError(f"{name}: {int(bad.sum())} are missing or infinite, the first in row {int(bad.argmax())}")
+    if targets.size < MINIMUM_EVENTS:
+        raise InputError(f"targets: want at least {MINIMUM_EVENTS} labelled events, got {targets.size}")
+    if np.ptp(targets) == 0:
+        raise InputError(f"targets: all are {targets[0]:g}: there is no relation to watch")
+
+
+def _inputs(profiles: tuple[FeatureProfile, ...]) -> tuple[int, ...]:
+    """Numbers and booleans that vary and are mostly there: a row with a missing input is no evidence."""
+    return tuple(
+        j
+        for j, p in enumerate(profiles)
+        if p.feature.kind != "category" and float(p.missing[0]) <= RELATION_MISSING and _varies(p)
+    )
+
+
+def _varies(p: FeatureProfile) -> bool:
+    if p.feature.kind == "number":
+        return bool(p.values.size and p.values[0] < p.values[-1])
+    return bool(np.count_nonzero(p.counts.sum(axis=0)) > 1)
+
+
+def _relation(inputs: Matrix, targets: Vector, seed: int) -> tuple[Mixture, RelationNull, dict[str, Any]]:
+    """The mixture by BIC, its null, and what a reader of the reference wants to know of it."""
+    from monitor.regression.estimator import MixtureOfRegressions  # noqa: PLC0415 - brings scikit-learn with it
+
+    complete = np.flatnonzero(np.isfinite(inputs).all(axis=1))
+    if complete.size < MINIMUM_EVENTS:
+        raise InputError(f"features: want at least {MINIMUM_EVENTS} events without missing inputs, got {complete.size}")
+    picked = _sample(complete, seed)
+    x, y = inputs[picked], targets[picked]
+    model = MixtureOfRegressions(random_state=seed).fit(x, y)
+    null = calibrate_relation(model, x, y, seed=seed)
+    residual = float(np.sqrt(np.mean((y - model.predict(x)) ** 2)))
+    measured = {
+        "relation_rows": int(picked.size),
+        "relation_residual": residual,
+        "bic_by_components": {str(k): float(bic) for k, bic in model.bic_by_components_.items()},
+        "converged": bool(model.converged_),
+    }
+    return model.mixture_, null, measured
+
+
+def _sample(rows: Labels, seed: int) -> Labels:
+    if rows.size <= RELATION_ROWS:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, RELATION_ROWS, replace=False))

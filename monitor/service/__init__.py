@@ -1,0 +1,1 @@
+"""The loop: source, windows, assessments, sink, and what is committed when."""

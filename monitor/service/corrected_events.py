@@ -1,0 +1,89 @@
+"""Events once more, with corrected posteriors: what such an event looks like, and how they are written. Pure.
+
+In `window` mode the correction is transductive: the class mix is estimated from the very events that it corrects. In
+`live` mode (`correcting`) it comes from an earlier window. Where no recalibration is to be applied, posteriors come as
+they were, and `corrected` says so.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import repeat
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from connectors.protocols import Channel, Message
+from monitor.arrays import Matrix
+from monitor.events.wire import keyed_struct
+from monitor.priors import bayes
+from monitor.recalibration import Recalibration
+from monitor.windows.window import Window
+
+Corrected = Literal["no", "window", "live"]
+
+
+class CorrectedEvent(msgspec.Struct, frozen=True, gc=False):
+    """One event."""
+
+    stream: str
+    id: str | None
+    timestamp: str
+    posteriors: msgspec.Struct
+    """Corrected; by class."""
+    original: msgspec.Struct
+    """As they were scored, normalised."""
+    corrected: bool
+    window: str | None
+    """The id of the window whose recalibration it is; in live mode null where none is applied."""
+
+
+_CHANNEL: Channel = "events"
+_ENCODER = msgspec.json.Encoder()
+
+
+def corrected_events(window: Window, recalibration: Recalibration) -> Iterator[Message]:
+    """One message for each event, in the order of the window; keyed by the event's id."""
+    return messages(
+        window,
+        applied(window.posteriors, recalibration),
+        stream=window.key.stream,
+        classes=recalibration.classes,
+        corrected=recalibration.apply,
+        window=window.key.id,
+    )
+
+
+def messages(
+    rows: Window, after: Matrix, *, stream: str, classes: tuple[str, ...], corrected: bool, window: str | None
+) -> Iterator[Message]:
+    """One message for each row; `after` are its corrected posteriors."""
+    assert rows.timestamps is not None  # noqa: S101 - the decoder fills them in
+    times = np.datetime_as_string(rows.timestamps.astype("datetime64[us]"), timezone="UTC").tolist()
+    ids = [None] * rows.events if rows.ids is None else rows.ids.tolist()
+    by_class = _by_class(classes)
+    events = map(
+        CorrectedEvent,
+        repeat(stream),
+        ids,
+        times,
+        map(by_class, *after.T.tolist()),
+        map(by_class, *rows.posteriors.T.tolist()),
+        repeat(corrected),
+        repeat(window),
+    )
+    lines = _ENCODER.encode_lines(events).splitlines()  # JSON has no line feed of its own
+    keys = [(name or stream).encode() for name in ids]
+    return map(Message, repeat(_CHANNEL), keys, lines)
+
+
+def applied(posteriors: Matrix, recalibration: Recalibration) -> Matrix:
+    """Posteriors as a scoring service should use them."""
+    if not recalibration.apply:
+        return posteriors
+    return bayes.correct(posteriors, recalibration.source_priors, recalibration.target_priors)
+
+
+@cache
+def _by_class(classes: tuple[str, ...]) -> type[msgspec.Struct]:
+    return keyed_struct("Posteriors", classes, [float] * len(classes))

@@ -1,0 +1,312 @@
+"""The part of the service's loop that labels take: keep closed windows, keep labels, say outcomes when they are due.
+
+A label counts for a window if, when it comes, its partition's clock has not got to the window's deadline: end plus
+wait plus allowed lateness. The outcome is due when the watermark gets there, so by then every label that counts has
+been read: which labels count depends on each partition's order alone, not on batches, interleaving or restarts.
+
+Outcomes stand between windows in the order of event time: one that was due when a window closed comes before it.
+"""
+
+import secrets
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from connectors.protocols import NEVER, Checkpoint, Message, Progress, RawBatch
+from monitor.arrays import Flags, Labels, Vector
+from monitor.assessment.classifier import Assessment
+from monitor.assessment.message import encode
+from monitor.events.decoding import DecodedBatch, LateLabels
+from monitor.labels import outcomes
+from monitor.labels.outcomes import OutcomeResult
+from monitor.labels.store import Arrived, Awaited, LabelFlow, LabelStore, Waiting
+from monitor.labels.trust import Trust, shown, trust
+from monitor.recalibration import withheld
+from monitor.service.outbox import Ready
+from monitor.service.publishing import Published
+from monitor.service.workers import Done
+from monitor.tolerances import TRUST_OUTCOMES
+from monitor.windows.assembly import LeftOut, Plan
+from monitor.windows.by_time import TimePlan
+from monitor.windows.panes import Arrivals
+from monitor.windows.window import Window
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One stream that awaits labels."""
+
+    awaited: Awaited
+    plan: Plan
+    classes: tuple[str, ...]
+    """What class numbers stand for."""
+    store: LabelStore
+    labels: int
+    """In the store."""
+    evicted: int = 0
+    thinned: int = 0
+
+    @property
+    def lateness(self) -> int:
+        return self.plan.lateness if isinstance(self.plan, TimePlan) else 0
+
+    def useless(self, name: str, closed: int) -> int:
+        """Labels that came before this can join no window any more; one that comes first waits as long as events do."""
+        oldest = self.store.oldest(name)
+        if oldest is None and not isinstance(self.plan, TimePlan):
+            return NEVER  # an open count window may reach back as far as it likes
+        span = self.plan.size + self.plan.lateness if isinstance(self.plan, TimePlan) else 0
+        before = closed - 2 * self.awaited.wait - span
+        return before if oldest is None else min(before, oldest - self.awaited.wait)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What follows from a window's answer."""
+
+    outcomes: list[OutcomeResult]
+    """Those that were due when it closed,"""
+    messages: list[Message]
+    """and all messages: theirs come first."""
+    trust: Trust
+    """What those and earlier ones say about the stream's estimates."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What happens next, in the order of event time."""
+
+    mark: int | None
+    """How far event time had come."""
+    window: bool
+    """A window's answer; otherwise the settlement at the end of a turn."""
+
+
+class Ledger:
+    """Everything about late labels that outlives a turn of the loop. Streams without labels cost nothing."""
+
+    def __init__(
+        self, awaited: Mapping[str, Awaited], plans: Mapping[str, Plan], classes: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        self._stores = {path: LabelStore(path) for path in sorted({one.store for one in awaited.values()})}
+        self._streams = {
+            name: _Stream(
+                one, plans[name], classes[name], self._stores[one.store], self._stores[one.store].labels(name)
+            )
+            for name, one in sorted(awaited.items())
+        }
+        for name, stream in self._streams.items():
+            stream.store.number_by(name, stream.classes)
+        self._steps: deque[_Step] = deque()
+        """Windows that are being assessed, and settlements that wait for them."""
+        self._written: dict[bytes, tuple[str, int, str]] = {}
+        """Outcomes, by the key of their message, that are not committed: stream, deadline and window."""
+        self._committing: dict[bytes, tuple[str, int, str]] = {}
+        """Those among them that the commit under way publishes."""
+        self._kept: list[tuple[str, int, str]] = []
+        """Windows kept since the last commit."""
+
+    def begin(self, progress: Iterable[Progress | None]) -> None:
+        """Take up where commits say: outcomes that came with them are out, whatever became of the store since."""
+        tokens = {one.outcomes for one in progress if one is not None} - {""}
+        for store in self._stores.values():
+            if out := store.noted(tokens):
+                store.settled(out, TRUST_OUTCOMES)
+
+    def take(self, batch: RawBatch, decoded: DecodedBatch, left_out: LeftOut) -> None:
+        """Keep the labels of a batch, and the labelled copies of earlier events."""
+        for name, stream in self._streams.items():
+            came = [
+                *_plain(batch, decoded.late_labels.get(name), left_out.label_marks.get(name)),
+                *_copies(left_out.copies.get(name)),
+            ]
+            stream.labels += sum(stream.store.arrived(name, batch.partition, one) for one in came)
+
+    def closed(self, mark: int | None) -> None:
+        """A window closed when event time had come so far; its answer comes later."""
+        self._steps.append(_Step(mark, window=True))
+
+    def turned(self, mark: int | None) -> bool:
+        """A turn is over: whether outcomes may be due, which `settled` then has."""
+        expected = bool(self._streams) and (bool(self._steps) or bool(self._due(mark)))
+        if expected:
+            self._steps.append(_Step(mark, window=False))
+        return expected
+
+    def answered(self, done: Done) -> Answered:
+        """A window's answer has come: what is published, and what was due before it."""
+        mark = self._steps.popleft().mark
+        outcomes = self._outcomes(mark)
+        trusted = self._trust(done.window.key.stream, mark)
+        self._keep(done, mark)
+        own = [each for answer in done.answers for each in _said(answer.published, trusted)]
+        return Answered(outcomes, [*map(message, outcomes), *own], trusted)
+
+    def settled(self) -> list[OutcomeResult] | None:
+        """The outcomes due at the end of a turn; None if none is waited for, or a window has to be answered first."""
+        if not self._steps or self._steps[0].window:
+            return None
+        return self._outcomes(self._steps.popleft().mark)
+
+    def flushed(self, ready: Ready) -> Checkpoint:
+        """Before the sink commits: what it builds on is on disk, and the checkpoint names what is published with it."""
+        self._committing = {one.key: self._written[one.key] for one in ready.messages if one.key in self._written}
+        token = secrets.token_hex(8) if self._committing else ""
+        for store in self._stores.values():
+            if token:
+                store.note(token, self._of(store))
+            store.flush()
+        if not token:
+            return ready.checkpoint
+        return Checkpoint({name: replace(one, outcomes=token) for name, one in ready.checkpoint.progress.items()})
+
+    def committed(self, checkpoint: Checkpoint) -> None:
+        """After the sink committed: let go of what is settled and of what nobody can need."""
+        if self._committing:
+            for store in self._stores.values():
+                store.settled(self._of(store), TRUST_OUTCOMES)
+            for key in self._committing:
+                del self._written[key]
+        self._kept = []
+        closed = max((one.closed for one in checkpoint.progress.values()), default=NEVER)
+        for name, stream in self._streams.items():
+            if closed > NEVER:
+                stream.labels -= stream.store.forget_labels(name, stream.useless(name, closed))
+            if (surplus := stream.labels - stream.awaited.most) > 0:
+                stream.store.thin_labels(name, surplus)
+                stream.labels -= surplus
+                stream.thinned += surplus
+
+    def refused(self) -> None:
+        """The commit was refused: what came after the last one begins again, here or with another member."""
+        for name, deadline, window in self._kept:
+            self._streams[name].store.drop(name, deadline, window)
+        self._steps.clear()
+        self._written, self._kept = {}, []
+
+    def flow(self) -> dict[str, LabelFlow]:
+        """What waits, by stream."""
+        flow = {}
+        for name, stream in self._streams.items():
+            windows, events = stream.store.size(name)
+            flow[name] = LabelFlow(windows, events, stream.labels, stream.evicted, stream.thinned)
+        return flow
+
+    def close(self) -> None:
+        """What was not flushed comes again."""
+        for store in self._stores.values():
+            store.close()
+
+    def _trust(self, stream: str, mark: int | None) -> Trust:
+        """What the outcomes that were due when a window closed say about its stream's estimates."""
+        if stream not in self._streams or mark is None:
+            return Trust()
+        return trust(self._streams[stream].store.remembered(stream, mark, TRUST_OUTCOMES))
+
+    def _due(self, mark: int | None) -> list[tuple[int, str, str]]:
+        return sorted(
+            (deadline, name, window)
+            for name, stream in self._streams.items()
+            for deadline, window in stream.store.due(name, mark)
+            if _key(window) not in self._written
+        )
+
+    def _outcomes(self, mark: int | None) -> list[OutcomeResult]:
+        """Those that are due and not written yet, in the order of their deadlines; all for None."""
+        found = []
+        for deadline, name, window in self._due(mark):
+            found.append(self._outcome(self._streams[name].store.waiting(name, deadline, window)))
+            self._written[_key(window)] = (name, deadline, window)
+        return found
+
+    def _outcome(self, one: Waiting) -> OutcomeResult:
+        stream = self._streams[one.stream]
+        store = stream.store
+        found = store.labels_of(one, outcomes.ids(one.rows))
+        found_out = outcomes.outcome(one, found, store.copies_in(one), store.unknown(one), stream.classes)
+        store.remember(one, shown(found_out))
+        state = trust(store.remembered(one.stream, one.deadline, TRUST_OUTCOMES))
+        return outcomes.trusted(found_out, state.trusted, state.doubt)
+
+    def _keep(self, done: Done, closed: int | None) -> None:
+        """Let a window wait for its labels. Segments do not wait: their stream does."""
+        key = done.window.key
+        stream = self._streams.get(key.stream)
+        assessment = done.answers[0].published.assessment
+        if stream is None or closed is None or not isinstance(assessment, Assessment):
+            return
+        one = Waiting(
+            stream=key.stream,
+            window=key.id,
+            start=key.start,
+            end=key.end,
+            closes=closed,
+            deadline=key.end + stream.awaited.wait + stream.lateness,
+            events=done.window.events,
+            told=outcomes.told(assessment),
+            rows=outcomes.kept(done.window),
+        )
+        stream.evicted += stream.store.keep(one, stream.awaited.most)
+        self._kept.append((one.stream, one.deadline, one.window))
+
+    def _of(self, store: LabelStore) -> list[tuple[str, int, str]]:
+        return [one for one in self._committing.values() if self._streams[one[0]].store is store]
+
+
+def message(outcome: OutcomeResult) -> Message:
+    """An outcome goes where results go, under a key of its own."""
+    return Message("results", _key(outcome.window), encode(outcome))
+
+
+def _said(published: Published, trusted: Trust) -> Iterator[Message]:
+    """What is published of a window; nothing is to be corrected by estimates that labels have shown to be off."""
+    for each in published.messages:
+        if each.channel == "recalibrations" and not trusted.trusted:
+            refused = withheld(published.assessment.recalibration, trusted.doubt)
+            yield replace(each, value=encode(refused))
+        else:
+            yield each
+
+
+def _key(window: str) -> bytes:
+    """Beside the window's own: a compacted topic keeps both."""
+    return f"outcome/{window}".encode()
+
+
+def labels_taken(batch: RawBatch, decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dict[str, int]:
+    """How many labels came, by stream, in the records that were not judged before a restart."""
+    counts = {stream: int(np.count_nonzero(fresh[told.index])) for stream, told in decoded.late_labels.items()}
+    for stream, copies in left_out.copies.items():
+        news = np.count_nonzero(fresh[np.searchsorted(batch.offsets, copies.offsets)])
+        counts[stream] = counts.get(stream, 0) + int(news)
+    return counts
+
+
+def _plain(batch: RawBatch, told: LateLabels | None, marks: Labels | None) -> Iterator[Arrived]:
+    if told is not None and told.ids is not None and marks is not None:
+        values = told.labels.astype(np.float64) if told.targets is None else told.targets
+        yield Arrived(batch.offsets[told.index], told.ids.tolist(), told.timestamps, marks, values)
+
+
+def _copies(late: Arrivals | None) -> Iterator[Arrived]:
+    if late is None or not late.rows.events:
+        return
+    rows = late.rows
+    yield Arrived(
+        offsets=late.offsets,
+        ids=[None] * rows.events if rows.ids is None else rows.ids.tolist(),
+        times=np.full(rows.events, NEVER),
+        marks=late.marks_after,
+        values=_values(rows),
+        at=late.timestamps,
+        answers=rows.posteriors if rows.predictions is None else rows.predictions[:, None],
+    )
+
+
+def _values(rows: Window) -> Vector:
+    if rows.targets is not None:
+        return rows.targets
+    assert rows.labels is not None  # noqa: S101 - copies are labelled
+    return rows.labels.astype(np.float64)

@@ -1,0 +1,107 @@
+"""Every event of a stream once more as it comes, corrected by the latest recalibration that its stream has published.
+
+Exact: every event that was accepted comes once, in the same commit as the progress past its record, and its posteriors
+are `bayes.correct` by the recalibration of the window that it names. A window is published before any event that names
+it. Not determined by the events alone: *which* window that is, since it depends on when the window was published; so
+the event says it.
+
+A recalibration counts if it is for the reference that the stream has now. As in the client it stays in force until a
+window contradicts it (`settled`), and as in the feed nothing is applied while labels show that the estimates are off.
+The feed holds one message for each stream, so after a restart this begins with the last window. Late events are
+corrected like any other. A late labelled copy of an earlier event is none; one that is not late counts as an event.
+
+Whatever is corrected is committed with the turn of the loop that read it: behind the windows that are being assessed.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from connectors.protocols import Message, ReadBack, Sink
+from monitor.arrays import Flags
+from monitor.errors import ConfigurationError, ConnectorError
+from monitor.events.checks import Scored
+from monitor.recalibration import Recalibration, settled
+from monitor.recalibration.feeds import decoded, parsed
+from monitor.service.corrected_events import applied, messages
+from monitor.service.publishing import Watched, feed_key
+from monitor.windows.window import Window, WindowKey
+
+
+@dataclass(slots=True)
+class InForce:
+    """What corrects the events of one stream just now."""
+
+    reference: str
+    """The version of the stream's reference."""
+    latest: Recalibration | None = None
+    """Of the last window, after hysteresis."""
+    window: str | None = None
+    """Whose recalibration is applied; None where none is."""
+
+    def hear(self, message: Recalibration) -> None:
+        """The next window of the stream has been published."""
+        if message.validity.reference != self.reference:
+            return
+        self.latest = settled(self.latest, message)
+        if message.apply:
+            self.window = message.validity.window
+        elif not self.latest.apply:
+            self.window = None
+
+    def read_back(self, message: Recalibration) -> None:
+        """Begin with what the feed has, unless it has nothing newer: it may show a commit a little later."""
+        if self.latest is None or message.validity.end > self.latest.validity.end:
+            self.latest = self.window = None
+            self.hear(message)
+
+
+class Correcting:
+    """The streams with `corrected = "live"`. Others cost nothing."""
+
+    def __init__(self, watched: Mapping[str, Watched], sink: Sink) -> None:
+        live = {name: one.reference for name, one in watched.items() if one.corrected == "live"}
+        self._classes = {name: reference.schema.classes for name, reference in live.items()}
+        self._states = {name: InForce(reference.version) for name, reference in live.items()}
+        self._by_key = {feed_key(WindowKey(name)): state for name, state in self._states.items()}
+        self._feeds = {name: _feed(sink, name) for name in live}
+
+    def begin(self) -> None:
+        """Read back what is in force: at the start, and when partitions came that others may have read meanwhile."""
+        for name, state in self._states.items():
+            try:
+                message = self._feeds[name]()
+            except (OSError, ValueError) as error:
+                raise ConnectorError(f"the last recalibration of {name} cannot be read back: {error}") from error
+            if message is not None:
+                state.read_back(message)
+
+    def published(self, messages: Iterable[Message]) -> None:
+        """These have been committed."""
+        if not self._states:
+            return
+        for message in messages:
+            if message.channel == "recalibrations" and message.key in self._by_key:
+                self._by_key[message.key].hear(decoded(parsed(message.value)))
+
+    def corrected(self, scored: Mapping[str, Scored], fresh: Mapping[str, Flags]) -> Iterator[Message]:
+        """The events of a batch that are `fresh`, by stream: read for the first time, and no copies of earlier ones."""
+        for name, state in self._states.items():
+            if name in scored:
+                rows = scored[name].rows
+                some = Window(rows.posteriors, timestamps=rows.timestamps, ids=rows.ids).take(fresh[name])
+                after = some.posteriors if state.latest is None else applied(some.posteriors, state.latest)
+                yield from messages(
+                    some,
+                    after,
+                    stream=name,
+                    classes=self._classes[name],
+                    corrected=state.window is not None,
+                    window=state.window,
+                )
+
+
+def _feed(sink: Sink, stream: str) -> Callable[[], Recalibration | None]:
+    feed = sink.feed(stream) if isinstance(sink, ReadBack) else None
+    if feed is None:
+        raise ConfigurationError([f"streams.{stream}: live correction wants a sink that publishes recalibrations"])
+    return feed

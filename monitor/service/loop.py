@@ -1,0 +1,338 @@
+"""The loop: source -> windows -> assess -> sink, and its commit protocol.
+
+What is written and how far the source has been read are committed together, or not at all: killing the process at
+any instant is a normal way to stop it. A stop drops the open windows; the next start reads their events again.
+
+Windows may be assessed beside the loop (`assessing`), which meanwhile goes on reading: what each turn has to publish
+waits in the `outbox`, with the checkpoint of that turn, until its results are there.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from connectors.protocols import Checkpoint, Message, Progress, RawBatch, Sink, Source
+from monitor.arrays import Flags, Labels
+from monitor.errors import CommitRefusedError
+from monitor.events.decoding import DecodedBatch, Decoder, Rejected
+from monitor.events.wire import Reason
+from monitor.labels.outcomes import OutcomeResult
+from monitor.limits import MOST_WAITING
+from monitor.service.dead_letters import DeadLetterLimits, DeadLetterWatch, dead_letter
+from monitor.service.label_ledger import Ledger, labels_taken
+from monitor.service.label_ledger import message as outcome_message
+from monitor.service.live_correction import Correcting
+from monitor.service.notices import (
+    BatchTaken,
+    Committed,
+    Happening,
+    LabelsWaiting,
+    Observer,
+    OutcomeKnown,
+    Reassigned,
+    Turned,
+    WindowAssessed,
+)
+from monitor.service.outbox import Outbox
+from monitor.service.publishing import Watched, parts
+from monitor.service.workers import Assessing, Here
+from monitor.windows.assembly import LabelTimes, LeftOut, RejectedAt, StreamRows, Windowing
+from monitor.windows.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Wall-clock microseconds since the epoch, and seconds that only ever go forward."""
+
+    now: Callable[[], int] = field(default=lambda: time.time_ns() // 1000)
+    elapsed: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long the loop waits for what; seconds."""
+
+    poll: float = 0.2
+    commit: float = 5.0
+    """Progress is committed at least this often while records arrive, even when no window closes."""
+    idle: float = 60.0
+    """A partition that has nothing to read for this long no longer holds windows open. Zero: it always does."""
+    most_waiting: int = MOST_WAITING
+    """Events in open windows; beyond it only the partitions that windows wait for are read."""
+    answers: float = 0.02
+    """The longest poll while windows are being assessed: their results should not wait for the next record."""
+    sign_of_life: float = 1.0
+    """While nothing can be read because the assessments are behind, the source is polled this often all the same."""
+    stop: float = 1.0
+    """How long a stop waits for assessments; what is not ready by then is left to the next start."""
+
+
+class _InterruptedError(Exception):
+    """A stop does not wait for the assessments any longer: what is not published is left to the next start."""
+
+
+class Service:
+    """Watches streams until the source is finished or `stop` says so."""
+
+    def __init__(
+        self,
+        watched: Mapping[str, Watched],
+        decoder: Decoder,
+        source: Source,
+        sink: Sink,
+        *,
+        observers: Sequence[Observer] = (),
+        limits: DeadLetterLimits = DeadLetterLimits(),
+        pace: Pace = Pace(),
+        clock: Clock = Clock(),
+        assessing: Assessing | None = None,
+    ) -> None:
+        """`assessing` is where windows are assessed; without one they are on the loop."""
+        self._watched = watched
+        self._decoder = decoder
+        self._source = source
+        self._sink = sink
+        self._observers = observers
+        self._pace = pace
+        self._clock = clock
+        self._watch = DeadLetterWatch(limits)
+        plans = {stream: one.plan for stream, one in watched.items()}
+        awaited = {stream: one.awaited for stream, one in watched.items() if one.awaited is not None}
+        self._windowing = Windowing(plans, awaiting_labels=awaited)
+        self._ledger = Ledger(awaited, plans, {stream: one.reference.schema.classes for stream, one in watched.items()})
+        self._last_read: dict[str, float] = {}
+        self._assessing = assessing or Here(watched, clock.elapsed)
+        self._outbox = Outbox()
+        self._correcting = Correcting(watched, sink)
+        self._refused = False
+        self._stop: Callable[[], bool] = lambda: False
+        self._last_commit = clock.elapsed()
+
+    def run(self, stop: Callable[[], bool] = lambda: False) -> None:
+        """Go on until nothing more will come, or until asked to stop; then commit what is complete."""
+        self._stop = stop
+        try:
+            self._start()
+            with suppress(_InterruptedError):
+                self._loop()
+                self._outbox.end_turn(self._windowing.checkpoint())
+                self._drain()
+            self._publish(0.0)
+        finally:
+            self._assessing.close()
+            self._source.close()
+            self._sink.close()
+            self._ledger.close()
+
+    def _loop(self) -> None:
+        while not self._stop():
+            self._turn()
+            if self._source.finished:
+                self._assess(self._windowing.finish())
+                self._expect_outcomes()
+                self._tell(Turned((), frozenset(), frozenset(), self._windowing.rows))
+                return
+
+    def _start(self) -> None:
+        checkpoint = self._sink.recover()
+        self._correcting.begin()
+        self._source.start(checkpoint)
+        progress = dict(checkpoint.progress) if checkpoint else {}
+        # Also what the source has no more of: its positions must outlive the next commit.
+        for partition in progress.keys() | set(self._source.partitions()):
+            self._begin(partition, progress.get(partition))
+        self._ledger.begin(progress.values())
+
+    def _turn(self) -> None:
+        self._follow_reassignment()
+        held = self._held_back()
+        batches = self._source.poll(self._patience(), held)
+        for batch in batches:
+            self._take(batch)
+        partitions = tuple(self._source.partitions())
+        idle = self._idle(partitions)
+        self._assess(self._windowing.close(partitions, idle, self._idle_mark()))
+        self._expect_outcomes()
+        overdue = self._outbox.empty and self._clock.elapsed() - self._last_commit > self._pace.commit
+        if self._outbox.begun or (batches and overdue):
+            self._outbox.end_turn(self._windowing.checkpoint())
+        self._publish(0.0)
+        self._tell(Turned(partitions, idle, held, self._windowing.rows, self._assessing.busy))
+
+    def _patience(self) -> float:
+        return min(self._pace.poll, self._pace.answers) if self._assessing.busy else self._pace.poll
+
+    def _take(self, batch: RawBatch) -> None:
+        self._last_read[batch.partition] = self._clock.elapsed()
+        decoded = self._decoder.decode(batch, self._clock.now())
+        self._watch.see(len(batch.records), decoded.rejected)
+        left_out = self._windowing.add(
+            batch.partition,
+            batch.next_offset,
+            {stream: StreamRows(scored.rows, batch.offsets[scored.index]) for stream, scored in decoded.scored.items()},
+            [RejectedAt(int(batch.offsets[one.index]), one.stream or None) for one in decoded.rejected],
+            {
+                stream: LabelTimes(batch.offsets[told.index], told.timestamps, told.ids, told.targets)
+                for stream, told in decoded.late_labels.items()
+            },
+        )
+        self._ledger.take(batch, decoded, left_out)
+        # Records that were judged before a restart are read again only to rebuild windows.
+        fresh = batch.offsets >= self._windowing.judged(batch.partition)
+        rejected = [one for one in decoded.rejected if fresh[one.index]]
+        self._outbox.put(dead_letter(batch, one) for one in rejected)
+        events = _fresh_events(decoded, left_out, fresh)
+        self._outbox.put(self._correcting.corrected(decoded.scored, events))
+        for stream, watched in self._watched.items():
+            if watched.dead_letter_late:
+                self._dead_letter_late(batch, stream, Reason.LATE, left_out.late.get(stream))
+                self._dead_letter_late(batch, stream, Reason.LATE_AFTER_IDLE, left_out.late_after_idle.get(stream))
+        self._tell(
+            BatchTaken(
+                partition=batch.partition,
+                records=int(np.count_nonzero(fresh)),
+                events={stream: int(np.count_nonzero(news)) for stream, news in events.items()},
+                labels=labels_taken(batch, decoded, left_out, fresh),
+                rejected=Counter((one.stream, str(one.reason)) for one in rejected),
+                late={stream: len(offsets) for stream, offsets in left_out.late.items()},
+                late_after_idle={stream: len(offsets) for stream, offsets in left_out.late_after_idle.items()},
+                event_time=self._windowing.event_time(batch.partition),
+            )
+        )
+
+    def _dead_letter_late(self, batch: RawBatch, stream: str, reason: Reason, offsets: Labels | None) -> None:
+        for index in [] if offsets is None else np.unique(np.searchsorted(batch.offsets, offsets)).tolist():
+            late = Rejected(index, reason, "its window had been closed", batch.records[index], stream)
+            self._outbox.put([dead_letter(batch, late)])
+
+    def _assess(self, windows: Iterable[Window]) -> None:
+        for window in windows:
+            while not self._assessing.room:
+                self._wait_for_room()
+            self._outbox.expect()
+            self._ledger.closed(self._windowing.mark)
+            self._assessing.hand_in(window)
+            self._publish(0.0)
+
+    def _expect_outcomes(self) -> None:
+        if self._ledger.turned(self._windowing.mark):
+            self._outbox.expect()
+
+    def _wait_for_room(self) -> None:
+        """The source has to wait, and is told so: it keeps its connections and its membership alive by being polled."""
+        if self._stop():
+            raise _InterruptedError
+        before = self._assessing.busy
+        self._publish(self._pace.sign_of_life)
+        if self._assessing.busy == before:
+            self._source.poll(0.0, self._source.partitions())
+
+    def _drain(self) -> None:
+        """Publish all that is under way."""
+        stopped = None
+        while self._assessing.busy:
+            if self._stop():
+                stopped = stopped or self._clock.elapsed()
+                if self._clock.elapsed() - stopped > self._pace.stop:
+                    raise _InterruptedError
+            self._publish(self._pace.poll)
+        self._publish(0.0)
+
+    def _publish(self, timeout: float) -> None:
+        """Write what is ready after at most so many seconds, and commit it."""
+        for done in self._assessing.take(timeout):
+            answered = self._ledger.answered(done)
+            self._outbox.fill(answered.messages)
+            self._tell_outcomes(answered.outcomes)
+            windows = parts(done.window, self._watched[done.window.key.stream])
+            for window, answer in zip(windows, done.answers, strict=True):
+                self._tell(WindowAssessed(answer.published.assessment, window, answer.seconds, answered.trust.doubt))
+            self._settle()
+        self._settle()
+        ready = self._outbox.ready()
+        if ready is not None and not self._refused:
+            for message in ready.messages:
+                self._sink.write(message)
+            self._commit(self._ledger.flushed(ready), ready.messages)
+
+    def _settle(self) -> None:
+        """The outcomes that a turn waits for, where nothing that comes before them is missing."""
+        while (outcomes := self._ledger.settled()) is not None:
+            self._outbox.fill(map(outcome_message, outcomes))
+            self._tell_outcomes(outcomes)
+
+    def _tell_outcomes(self, outcomes: Iterable[OutcomeResult]) -> None:
+        for outcome in outcomes:
+            self._tell(OutcomeKnown(outcome))
+
+    def _commit(self, checkpoint: Checkpoint, messages: Iterable[Message]) -> None:
+        started = self._clock.elapsed()
+        try:
+            self._sink.commit(checkpoint)
+        except CommitRefusedError as error:
+            self._refused = True
+            self._tell(Reassigned(refused=str(error) or "no reason was given"))
+        else:
+            self._ledger.committed(checkpoint)
+            self._correcting.published(messages)
+            self._tell(LabelsWaiting(self._ledger.flow()))
+            self._tell(Committed(checkpoint, self._clock.elapsed() - started))
+        self._last_commit = self._clock.elapsed()
+
+    def _follow_reassignment(self) -> None:
+        change = self._source.reassigned(self._drain)
+        if self._refused:
+            # All that came after the refused commit begins again with it.
+            self._outbox.clear()
+            self._assessing.drop()
+            self._ledger.refused()
+            self._refused = False
+        if change is None:
+            return
+        for partition in change.gone:
+            self._windowing.forget(partition)
+            self._last_read.pop(partition, None)
+        for partition, progress in change.came.items():
+            self._begin(partition, progress)
+        self._ledger.begin(change.came.values())
+        if change.came:
+            self._correcting.begin()
+        self._tell(Reassigned(came=frozenset(change.came), gone=change.gone))
+
+    def _begin(self, partition: str, progress: Progress | None) -> None:
+        self._windowing.begin(partition, progress)
+        self._last_read[partition] = self._clock.elapsed()
+
+    def _held_back(self) -> frozenset[str]:
+        if self._windowing.rows <= self._pace.most_waiting:
+            return frozenset()
+        partitions = self._source.partitions()
+        return self._windowing.ahead(frozenset(partitions) - self._idle(partitions))
+
+    def _idle(self, partitions: Collection[str]) -> frozenset[str]:
+        if not self._pace.idle:
+            return frozenset()
+        since = self._clock.elapsed() - self._pace.idle
+        return frozenset(
+            partition
+            for partition in partitions
+            if self._last_read.get(partition, since) < since and not self._source.waiting(partition)
+        )
+
+    def _idle_mark(self) -> int:
+        """When nothing comes from anywhere, event time is taken to have come to now less the patience for idleness."""
+        return self._clock.now() - int(self._pace.idle * 1e6)
+
+    def _tell(self, happening: Happening) -> None:
+        for observer in self._observers:
+            observer(happening)
+
+
+def _fresh_events(decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dict[str, Flags]:
+    """Which scored events are new, by stream: not read before a restart, and no labelled copies of earlier ones."""
+    news = {stream: fresh[scored.index] for stream, scored in decoded.scored.items()}
+    return news | {stream: news[stream] & ~copied for stream, copied in left_out.copied.items()}

@@ -1,0 +1,274 @@
+"""Where closed windows are assessed: in the loop itself, or in worker processes beside it.
+
+Either way results come back in the order in which the windows were handed in, with the same bytes. A worker is fed
+and read through a pipe of its own. It ends when the pipe does, so that none outlives a process that was killed, and
+one that is killed itself is replaced: an assessment is pure and may be done again.
+"""
+
+import logging
+import os
+import signal
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from threading import Thread
+from typing import Protocol
+
+from monitor.errors import WorkerError
+from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
+from monitor.service.publishing import Published, Watched, published
+from monitor.windows.window import Window
+
+log = logging.getLogger(__name__)
+
+# One that is assessed, and one that waits beside it: the worker never waits for the loop.
+_WINDOWS_PER_WORKER = 2
+_CLOSING_SECONDS = 1.0
+
+# Not a fork: the client libraries' threads and locks must not be copied, and neither must the parent's end of a pipe.
+_PROCESSES = get_context("spawn")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """The answer about one part of a window, and the seconds that it took."""
+
+    published: Published
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A window, and the answers about its parts."""
+
+    window: Window
+    answers: Sequence[Timed]
+
+
+class Assessing(Protocol):
+    """Takes windows in, gives answers back in the same order."""
+
+    @property
+    def room(self) -> bool:
+        """Whether another window may be handed in now."""
+        ...
+
+    @property
+    def busy(self) -> int:
+        """Windows whose answers have not been taken."""
+        ...
+
+    def hand_in(self, window: Window) -> None: ...
+
+    def take(self, timeout: float) -> Sequence[Done]:
+        """What is ready at the front, after at most so many seconds of waiting for the first."""
+        ...
+
+    def drop(self) -> None:
+        """Forget the windows that were handed in: their answers are of no use any more."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Here:
+    """Assesses at once, on the loop."""
+
+    room = True
+
+    def __init__(self, watched: Mapping[str, Watched], elapsed: Callable[[], float] = time.monotonic) -> None:
+        self._watched = watched
+        self._elapsed = elapsed
+        self._done: list[Done] = []
+
+    @property
+    def busy(self) -> int:
+        """Windows whose answers have not been taken."""
+        return len(self._done)
+
+    def hand_in(self, window: Window) -> None:
+        """Assess."""
+        self._done.append(Done(window, _answers(window, self._watched[window.key.stream], self._elapsed)))
+
+    def take(self, timeout: float) -> Sequence[Done]:  # noqa: ARG002 - there is nothing to wait for
+        """Everything."""
+        done, self._done = self._done, []
+        return done
+
+    def drop(self) -> None:
+        """Forget."""
+        self._done = []
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class Workers:
+    """Assesses in so many processes, which take turns."""
+
+    def __init__(self, watched: Mapping[str, Watched], count: int) -> None:
+        self._workers = [_Worker(watched) for _ in range(count)]
+        self._turns = deque(self._workers)
+        self._order: deque[_Worker] = deque()
+
+    @property
+    def room(self) -> bool:
+        """Whether the next worker has less than it can take."""
+        return len(self._turns[0].windows) < _WINDOWS_PER_WORKER
+
+    @property
+    def busy(self) -> int:
+        """Windows whose answers have not been taken."""
+        return len(self._order)
+
+    def hand_in(self, window: Window) -> None:
+        """To the worker whose turn it is."""
+        worker = self._turns[0]
+        self._turns.rotate(-1)
+        self._order.append(worker)
+        worker.hand_in(window)
+
+    def take(self, timeout: float) -> Sequence[Done]:
+        """From the worker that has the oldest window, as long as it answers."""
+        done: list[Done] = []
+        while self._order and (found := self._order[0].take(0.0 if done else timeout)) is not None:
+            self._order.popleft()
+            done.append(found)
+        return done
+
+    def drop(self) -> None:
+        """The workers finish them; nobody looks at the answers."""
+        self._order.clear()
+        for worker in self._workers:
+            worker.drop()
+
+    def close(self) -> None:
+        """End the processes, whatever they are at."""
+        for worker in self._workers:
+            worker.close()
+
+
+class _Worker:
+    """One process, started again when it dies."""
+
+    def __init__(self, watched: Mapping[str, Watched]) -> None:
+        self._watched = watched
+        self.windows: deque[Window] = deque()
+        self._unwanted = 0
+        """Answers still to come that nobody wants."""
+        self._killed: Window | None = None
+        """The window that the last process died over."""
+        self._start()
+
+    def hand_in(self, window: Window) -> None:
+        self.windows.append(window)
+        self._send(window)
+
+    def take(self, timeout: float) -> Done | None:
+        """The answer about the oldest window, if it comes in time."""
+        while self._pipe.poll(timeout):
+            try:
+                answer = self._pipe.recv()
+            except (EOFError, OSError):
+                self._replace()
+                continue
+            if self._unwanted:
+                self._unwanted -= 1
+            elif isinstance(answer, str):
+                raise WorkerError(f"window {self.windows[0].key.id} could not be assessed:\n{answer}")
+            else:
+                return Done(self.windows.popleft(), answer)
+        return None
+
+    def drop(self) -> None:
+        self._unwanted += len(self.windows)
+        self.windows.clear()
+
+    def close(self) -> None:
+        self._pipe.close()
+        self._process.join(_CLOSING_SECONDS)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+    def _start(self) -> None:
+        self._pipe, theirs = _PROCESSES.Pipe()
+        self._process = _PROCESSES.Process(target=_work, args=(theirs,), name="shiftwatch-worker", daemon=True)
+        self._process.start()
+        theirs.close()
+        self._told = False
+
+    def _send(self, window: Window) -> None:
+        """A worker that has died shows in `take`, which hands everything in again."""
+        try:
+            if not self._told:
+                # Not at the start, when the new process would have to be waited for.
+                self._pipe.send(self._watched)
+                self._told = True
+            self._pipe.send(window)
+        except OSError:
+            log.debug("the worker has gone")
+
+    def _replace(self) -> None:
+        self._process.join(_CLOSING_SECONDS)
+        code = self._process.exitcode
+        how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
+        self.close()
+        window = self.windows[0] if self.windows else None
+        if window is not None and window is self._killed:
+            raise WorkerError(
+                f"the process that assesses windows ended twice over window {window.key.id} ({window.events} events),"
+                f" now {how}; signal 9 without anybody's doing means that memory ran out: lower `max_events` of the"
+                " stream's windows, or set `workers = 0` under [pace]"
+            )
+        log.warning("the process that assesses windows ended %s: starting another", how)
+        self._killed = window
+        self._unwanted = 0
+        self._start()
+        for each in self.windows:
+            self._send(each)
+
+
+def _answers(window: Window, watched: Watched, elapsed: Callable[[], float]) -> list[Timed]:
+    answers = []
+    started = elapsed()
+    for one in published(window, watched):
+        now = elapsed()
+        answers.append(Timed(one, now - started))
+        started = now
+    return answers
+
+
+def _work(pipe: Connection) -> None:
+    """The whole life of a worker: what is watched comes first, then windows; each gets one answer."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # they are for the parent, which may want the answers still
+    keep_freed_memory()
+    try:
+        watched: Mapping[str, Watched] = pipe.recv()
+    except (EOFError, OSError):
+        return
+    collect_garbage_rarely()
+    windows: SimpleQueue[Window] = SimpleQueue()
+    Thread(target=_receive, args=(pipe, windows), daemon=True).start()
+    while True:
+        window = windows.get()
+        try:
+            answer: list[Timed] | str = _answers(window, watched[window.key.stream], time.monotonic)
+        except Exception:  # noqa: BLE001 - whatever it is, the parent has to hear of it
+            answer = traceback.format_exc()
+        pipe.send(answer)
+
+
+def _receive(pipe: Connection, windows: "SimpleQueue[Window]") -> None:
+    """Take windows in while others are assessed; when the pipe ends, so does the process, whatever it is at."""
+    try:
+        while True:
+            windows.put(pipe.recv())
+    except (EOFError, OSError):
+        os._exit(0)

@@ -1,0 +1,271 @@
+"""The one configuration: a TOML file, read once into frozen values. Every default of the service stands here.
+
+[source]
+url = "jsonl:events.jsonl"        # what else a connector can be told stands in its module
+
+[sink]
+url = "jsonl:results.jsonl"
+
+[streams.fraud-v3]
+reference = "fraud-v3.ref"
+window = { size = "5m", lateness = "30s" }
+"""
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from monitor.errors import ConfigurationError
+from monitor.labels.store import Awaited
+from monitor.limits import MOST_WAITING
+from monitor.service.corrected_events import Corrected
+from monitor.service.dead_letters import DeadLetterLimits
+from monitor.settings.tables import Duration, read, substituted
+from monitor.windows.assembly import Plan
+from monitor.windows.by_count import CountPlan
+from monitor.windows.by_time import TimePlan
+
+FIVE_SECONDS = Duration(5_000_000)
+MINUTE = Duration(60_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSettings:
+    """How a stream is cut: by event time (`size`, `lateness`, maybe `slide`) or by number of events (`count`)."""
+
+    size: Duration | None = None
+    slide: Duration | None = None
+    """How far apart windows start; by default `size`, so that they do not overlap."""
+    lateness: Duration | None = None
+    """How much older than the newest event of its partition an event may be. It delays every window by as much."""
+    count: int | None = None
+    max_events: int = 1_000_000
+    """A window keeps at most this many, drawn by a seeded hash of their content; the rest is counted."""
+    seed: int = 0
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if (self.size is None) == (self.count is None):
+            yield "want either `size` (with `lateness`) or `count`"
+        if self.count is not None and (self.count < 1 or self.slide is not None or self.lateness is not None):
+            yield "want `count` of at least 1, and neither `slide` nor `lateness` beside it"
+        if self.size is not None:
+            if self.lateness is None:
+                yield "`lateness` must be said: 0s closes windows soonest, but counts every event out of order as late"
+            if self.size < 1 or self.slide == 0 or self.size % (self.slide or self.size):
+                yield "want `size` above zero, and a whole multiple of `slide`"
+        if self.max_events < 1:
+            yield "want `max_events` of at least 1"
+        if not 0 <= self.seed < 2**64:
+            yield f"want `seed` from 0 to 2^64 - 1, got {self.seed}"
+
+    @property
+    def plan(self) -> Plan:
+        """The rules for `monitor.windows.assembly`."""
+        if self.count is not None:
+            return CountPlan(self.count)
+        assert self.size is not None  # noqa: S101 - problems() has been asked
+        return TimePlan(self.size, self.slide or self.size, self.lateness or 0, self.max_events, self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSettings:
+    """Labels that come later than their events."""
+
+    wait: Duration
+    """How long after a window's end its labels are waited for, in event time."""
+    store: Path = Path("labels.sqlite")
+    """Where windows and labels wait: a file on a local disk that survives restarts. Streams may share it."""
+    max_events: int = 5_000_000
+    """Events that wait at most, and labels at most; beyond it the oldest go. An event takes 50 to 150 bytes."""
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if self.wait < 1:
+            yield "want `wait` above zero"
+        if self.max_events < 1:
+            yield "want `max_events` of at least 1"
+
+    @property
+    def awaited(self) -> Awaited:
+        """The same for `monitor.labels`."""
+        return Awaited(wait=self.wait, most=self.max_events, store=self.store)
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmSettings:
+    """One window in a hundred is a false alarm by design; an alarm waits for more of them."""
+
+    windows: int = 2
+    """So many of the last `of` windows with another verdict than `stable` raise the alarm; fewer end it."""
+    of: int = 3
+    """By chance alone 2 of 3 come about once in 3,300 windows, 3 of 5 once in 100,000. 1 of 1: every verdict alarms."""
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if not 1 <= self.windows <= self.of:
+            yield f"want `windows` from 1 to `of`, got {self.windows} of {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """One stream: what it is compared with, and its windows."""
+
+    reference: Path
+    window: WindowSettings
+    segments: tuple[str, ...] = ()
+    """Fields of an event's `segment` that are watched apart, beside the whole stream."""
+    max_segments: int = 20
+    """The biggest ones of each window; the rest is watched together as "(other)"."""
+    dead_letter_late: bool = False
+    """Whether late events also go to the dead letters, not only into their counter."""
+    alarm: AlarmSettings = field(default_factory=AlarmSettings)
+    """When windows that moved become an alarm. Counted anew after a restart, as are `changes`."""
+    changes: Literal["adwin", "page-hinkley", "kswin", "prior-shift"] | None = None
+    """What looks for changes of level: the first three in the share of each class and the distance of each feature, one
+    value a window; `prior-shift` tests the class mix of the last 1,000 events, at most 250 of each window."""
+    labels: LabelSettings | None = None
+    """Whether, and for how long, windows wait for labels to compare their estimates with."""
+    corrected: Corrected = "no"
+    """window: when a window closes its events are published once more, corrected by its own estimate. live: each event
+    is as it comes, corrected by the latest recalibration; wants `events` and `recalibrations` in [sink]."""
+    outline: Path | None = None
+    """Of a model that is a versatile tree or forest: the JSON of its `outline()`. The feed then carries the thresholds
+    that follow from each window's input corrections."""
+    evidence: Duration | None = None
+    """Of a regression stream: how far back labels count where one window has too few of them, and how much later than
+    its event a label may come and still join it by its id. A restart reads as far back. By default only labels that
+    events of the window carry themselves count."""
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if self.evidence is not None and (self.window.size is None or self.evidence % self.window.size):
+            yield "want `evidence` as a whole multiple of the window's `size` (not of a `count`)"
+        if self.evidence == 0:
+            yield "want `evidence` above zero"
+
+
+@dataclass(frozen=True, slots=True)
+class PaceSettings:
+    """How long the service waits for what."""
+
+    commit: Duration = FIVE_SECONDS
+    """Progress is committed at least this often while records arrive, even when no window closes."""
+    idle: Duration = MINUTE
+    """A partition with nothing to read for this long no longer holds windows open; "0s": it always does."""
+    max_waiting_events: int = MOST_WAITING
+    """Events in open windows; beyond it only the partitions that windows wait for are read. It is what a reader that
+    catches up comes to use: clients read some partitions faster than others, and what is ahead waits in memory."""
+    workers: int = 1
+    """Processes that assess windows beside the loop, which meanwhile goes on reading. 0: the loop assesses them, which
+    is as fast with one core, and faster for a replay of a few dozen windows; results are the same bytes."""
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if not 0 <= self.workers <= 64:
+            yield f"want `workers` from 0 to 64, got {self.workers}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What is written to standard error. Never event contents, never secrets."""
+
+    format: Literal["auto", "text", "json"] = "auto"
+    """auto: a live table in a terminal, text elsewhere."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """HTTP: status page, metrics, API. Only with a table [server], be it empty."""
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    token: str = field(default="", repr=False)
+    """What clients have to show; best from outside, as "${file:/run/secrets/token}"."""
+    certificate: Path | None = None
+    key: Path | None = None
+    """TLS, in PEM."""
+    max_connections: int = 200
+    """Each scoring service that waits for a recalibration holds one."""
+    windows: int = 1_000
+    """How many windows of each stream are remembered."""
+    max_features: int = 1_000
+    """Features of a stream that become series in Prometheus; those that moved most."""
+    max_segment_features: int = 20
+    """The same for each segment."""
+    max_classes: int = 100
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if not 0 <= self.port < 65_536:
+            yield f"want `port` from 0 to 65535, got {self.port}"
+        if (self.certificate is None) != (self.key is None):
+            yield "want `certificate` and `key` together"
+        if min(self.max_connections, self.windows, self.max_classes) < 1:
+            yield "want `max_connections`, `windows` and `max_classes` of at least 1"
+        if min(self.max_features, self.max_segment_features) < 0:
+            yield "want `max_features` and `max_segment_features` of at least 0"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that a run needs to know."""
+
+    source: Mapping[str, Any]
+    sink: Mapping[str, Any]
+    streams: Mapping[str, StreamSettings]
+    pace: PaceSettings = field(default_factory=PaceSettings)
+    dead_letters: DeadLetterLimits = field(default_factory=DeadLetterLimits)
+    log: LogSettings = field(default_factory=LogSettings)
+    server: ServerSettings | None = None
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        for name, table in (("source", self.source), ("sink", self.sink)):
+            if not isinstance(table.get("url"), str):
+                yield f'[{name}] needs a `url`, such as "jsonl:events.jsonl"'
+        if not self.streams:
+            yield "there is no stream: want at least one table [streams.NAME]"
+        missing = [f"`{option}`" for option in ("events", "recalibrations") if option not in self.sink]
+        for name, stream in self.streams.items():
+            if stream.corrected == "live" and missing:
+                yield f'streams.{name}: `corrected = "live"` wants {" and ".join(missing)} in [sink]'
+
+
+def load(
+    path: Path,
+    environment: Mapping[str, str] = os.environ,
+    further: Callable[[Mapping[str, Any], Sequence[str]], Sequence[str]] = lambda _, __: (),
+) -> Config:
+    """The configuration in a file, or a ConfigurationError with every problem. Paths in it are relative to it.
+
+    If there are any, `further` is given the table and the problems, and may add others that it knows how to find.
+    """
+    problems: list[str] = []
+    try:
+        table = substituted(tomllib.loads(path.read_text(encoding="utf-8")), "", problems, environment)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError([f"cannot read the configuration {path}: {error}"]) from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigurationError([f"{path} is not TOML: {error}"]) from error
+    config = read(Config, table, "", problems)
+    if config is None or problems:
+        raise ConfigurationError([*problems, *further(table, problems)])
+    streams = {
+        name: replace(
+            stream,
+            reference=path.parent / stream.reference,
+            outline=None if stream.outline is None else path.parent / stream.outline,
+            labels=_beside(path, stream.labels),
+        )
+        for name, stream in config.streams.items()
+    }
+    return replace(config, streams=streams)
+
+
+def _beside(path: Path, labels: LabelSettings | None) -> LabelSettings | None:
+    return None if labels is None else replace(labels, store=path.parent / labels.store)

@@ -1,0 +1,292 @@
+"""Where events become windows: every stream's open windows, every partition's clock, and what a restart needs.
+
+The rules stand in `timewindows` and `countwindows`; this file holds what they share: the running maximum and the
+published watermark of each partition, and the order in which windows close (by end plus allowed lateness, then by
+stream), which does not depend on how the input was cut into batches.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from connectors.protocols import NEVER, Checkpoint, Progress
+from monitor.arrays import Flags, Labels, Vector
+from monitor.windows.by_count import CountPlan, CountWindows
+from monitor.windows.by_time import TimePlan, TimeWindows
+from monitor.windows.label_evidence import Told
+from monitor.windows.panes import Arrivals, Mark
+from monitor.windows.window import Window, without_copies
+
+Plan = TimePlan | CountPlan
+
+
+class _OpenWindows(Protocol):
+    """What both kinds of window have in common."""
+
+    @property
+    def rows(self) -> int: ...
+    def marks(self, partition: str) -> Iterator[Mark]: ...
+    def forget(self, partition: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamRows:
+    """The events of one stream in a batch: their columns, and the offset of each one's record."""
+
+    rows: Window
+    offsets: Labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelTimes:
+    """The label events of one stream in a batch: where their records stand, and when they became known."""
+
+    offsets: Labels
+    times: Labels
+    """`NEVER` where neither event nor record says."""
+    ids: NDArray[np.object_] | None = None
+    """None where the stream does not keep them."""
+    targets: Vector | None = None
+    """What a regressor should have said; only in a regression stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedAt:
+    """Where a record was rejected, and for which stream if that could be read."""
+
+    offset: int
+    stream: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftOut:
+    """What a batch held beside the events that went into windows, by stream."""
+
+    late: Mapping[str, Labels]
+    """Offsets of events older than the partition's running maximum minus the allowed lateness."""
+    late_after_idle: Mapping[str, Labels]
+    """In time by their own partition, but their window was closed while that partition was set aside as idle."""
+    copies: Mapping[str, Arrivals] = field(default_factory=dict)
+    """Late events with a label, of streams that await labels: they say what an earlier event really was."""
+    copied: Mapping[str, Flags] = field(default_factory=dict)
+    """Which of the stream's events they are."""
+    label_marks: Mapping[str, Labels] = field(default_factory=dict)
+    """The partition's running maximum with each label event included."""
+
+
+@dataclass(slots=True)
+class _Clock:
+    """How far one partition has come."""
+
+    running_max: int = NEVER
+    read: int = 0
+    closed: int = NEVER
+    resumed: int = 0
+    """Records before this were judged before the restart: what is left out of them was counted then."""
+
+
+class Windowing:
+    """All open windows. Time comes from the events; nothing here reads a clock."""
+
+    def __init__(self, plans: Mapping[str, Plan], awaiting_labels: Collection[str] = ()) -> None:
+        """In the streams of `awaiting_labels` a labelled event that comes late is a label, and no late event."""
+        self._timed = {s: TimeWindows(s, plan) for s, plan in sorted(plans.items()) if isinstance(plan, TimePlan)}
+        self._counting = {s: CountWindows(s, plan) for s, plan in sorted(plans.items()) if isinstance(plan, CountPlan)}
+        self._everyone: tuple[_OpenWindows, ...] = (*self._timed.values(), *self._counting.values())
+        self._only = next(iter(plans)) if len(plans) == 1 else None
+        self._clocks: dict[str, _Clock] = {}
+        self._awaiting_labels = frozenset(awaiting_labels)
+        self.mark: int | None = NEVER
+        """Up to where event time had come when the last window closed, or at the last `close`; None after all."""
+
+    def begin(self, partition: str, progress: Progress | None) -> None:
+        """Take up a partition where it was committed, or fresh."""
+        if progress is None:
+            self._clocks[partition] = _Clock()
+            return
+        self._clocks[partition] = _Clock(
+            running_max=progress.running_max, read=progress.offset, closed=progress.closed, resumed=progress.read
+        )
+        for stream, windows in self._counting.items():
+            windows.begin(partition, progress.counted.get(stream))
+
+    def forget(self, partition: str) -> None:
+        """Drop everything that came from a partition: someone else reads it now."""
+        self._clocks.pop(partition, None)
+        for windows in self._everyone:
+            windows.forget(partition)
+
+    def add(
+        self,
+        partition: str,
+        next_offset: int,
+        streams: Mapping[str, StreamRows],
+        rejected: Sequence[RejectedAt] = (),
+        labels: Mapping[str, LabelTimes] = MappingProxyType({}),
+    ) -> LeftOut:
+        """Put one batch of one partition into the open windows. Label events move its clock, and are evidence."""
+        clock = self._clocks.setdefault(partition, _Clock())
+        names, told = sorted(streams), sorted(labels)
+        scored = [(streams[name].offsets, _timestamps(streams[name].rows)) for name in names]
+        offsets, times, place = _interleaved([*scored, *((labels[name].offsets, labels[name].times) for name in told)])
+        running = np.maximum.accumulate(np.concatenate([[clock.running_max], times]))
+        before = running[_first_of_record(offsets)]
+
+        for record in rejected:
+            running_max = running[np.searchsorted(offsets, record.offset, side="left")]
+            self._reject(partition, clock, record, int(running_max))
+        late, late_after_idle, copies, copied = {}, {}, {}, {}
+        parts = np.split(place, np.cumsum([*(part.size for part, _ in scored), *(labels[n].times.size for n in told)]))
+        for name, here in zip(names, parts, strict=False):
+            arrivals = Arrivals(partition, streams[name].rows, streams[name].offsets, before[here], running[1:][here])
+            if name in self._counting:
+                self._counting[name].add(arrivals)
+                continue
+            if name in self._awaiting_labels:
+                copied[name] = arrivals.rows.labelled & self._timed[name].late(arrivals)
+                copies[name], arrivals = arrivals.take(copied[name]), arrivals.take(~copied[name])
+            if arrivals.rows.events:
+                placed = self._timed[name].add(arrivals, clock.closed)
+                news = arrivals.offsets >= clock.resumed
+                late[name] = arrivals.offsets[placed.late & news]
+                late_after_idle[name] = arrivals.offsets[placed.published & news]
+        for name, here in zip(told, parts[len(names) :], strict=False):
+            one = labels[name]
+            if name in self._timed and one.ids is not None and one.targets is not None:
+                said = Told(partition, one.ids, one.targets, one.times, one.offsets, before[here], running[1:][here])
+                self._timed[name].tell(said, clock.closed)
+        clock.running_max = int(running[-1])
+        clock.read = next_offset
+        marks = {name: running[1:][here] for name, here in zip(told, parts[len(names) :], strict=False)}
+        return LeftOut(late, late_after_idle, copies, copied, marks)
+
+    def close(
+        self, assigned: Collection[str], idle: Collection[str] = (), idle_mark: int | None = None
+    ) -> Iterator[Window]:
+        """The windows that are due, in an order that depends on them alone.
+
+        A window waits for every assigned partition that is not idle. When all are idle, `idle_mark` says how far
+        event time must have come; without it nothing closes, nor does it when no partition is assigned.
+        """
+        for counting in self._counting.values():
+            yield from self._counted(counting, counting.close())
+        marks = {partition: self.event_time(partition) for partition in assigned}
+        mark = min((marks[partition] for partition in assigned if partition not in idle), default=idle_mark)
+        if not marks or mark is None or mark == NEVER:
+            return
+        yield from self._close_timed(mark, min(marks.values()), "idle")
+        self.mark = mark
+        self._published(mark)
+
+    def finish(self) -> Iterator[Window]:
+        """Every window that is still open: nothing more will ever come."""
+        for counting in self._counting.values():
+            yield from self._counted(counting, counting.finish())
+        last = max((deadline for timed in self._timed.values() for deadline, _ in timed.due(None)), default=None)
+        # A window that event time has passed would have closed by watermark, had the last batches been smaller.
+        newest = max((clock.running_max for clock in self._clocks.values()), default=NEVER)
+        yield from self._close_timed(None, newest, "end-of-input")
+        self.mark = None
+        if last is not None:
+            self._published(last)
+
+    def checkpoint(self) -> Checkpoint:
+        """What a restart needs of every partition."""
+        return Checkpoint({partition: self._progress(partition, clock) for partition, clock in self._clocks.items()})
+
+    @property
+    def rows(self) -> int:
+        """How many events are waiting in open windows."""
+        return sum(windows.rows for windows in self._everyone)
+
+    def ahead(self, active: Collection[str]) -> frozenset[str]:
+        """Those of the partitions that no window waits for: the ones to hold back when too much is waiting."""
+        slowest = min(map(self.event_time, active), default=NEVER)
+        return frozenset(partition for partition in active if self.event_time(partition) > slowest)
+
+    def event_time(self, partition: str) -> int:
+        """The newest event time seen in a partition; `NEVER` before the first event."""
+        clock = self._clocks.get(partition)
+        return NEVER if clock is None else clock.running_max
+
+    def judged(self, partition: str) -> int:
+        """Records before this offset were judged before a restart, and are not reported again."""
+        return self._clocks[partition].resumed if partition in self._clocks else 0
+
+    def _reject(self, partition: str, clock: _Clock, record: RejectedAt, running_max: int) -> None:
+        """Count a rejected record with the stream it names, or with the only stream there is.
+
+        Before its partition's first event there is no time to count it at: then it is dead-lettered and nothing more.
+        """
+        stream = self._only if record.stream is None else record.stream
+        if stream in self._timed and running_max != NEVER:
+            self._timed[stream].reject(partition, record.offset, running_max, clock.closed)
+        elif stream in self._counting:
+            self._counting[stream].reject(partition, record.offset, running_max)
+
+    def _close_timed(self, mark: int | None, patient: int, impatient_because: str) -> Iterator[Window]:
+        closed = {partition: clock.closed for partition, clock in self._clocks.items()}
+        due = sorted(
+            (deadline, stream, start) for stream, timed in self._timed.items() for deadline, start in timed.due(mark)
+        )
+        for deadline, stream, start in due:
+            because = "watermark" if deadline <= patient else impatient_because
+            window = self._timed[stream].close(start, closed, because)
+            if window is not None:
+                self.mark = deadline
+                yield self._once(window)
+
+    def _counted(self, counting: CountWindows, windows: Iterator[Window]) -> Iterator[Window]:
+        for window in windows:
+            self.mark = counting.mark
+            yield self._once(window)
+
+    def _once(self, window: Window) -> Window:
+        return without_copies(window) if window.key.stream in self._awaiting_labels else window
+
+    def _published(self, mark: int) -> None:
+        for clock in self._clocks.values():
+            clock.closed = max(clock.closed, mark)
+        for timed in self._timed.values():
+            timed.prune(mark)
+
+    def _progress(self, partition: str, clock: _Clock) -> Progress:
+        here = Mark(clock.read, clock.running_max)
+        mark = min((mark for windows in self._everyone for mark in windows.marks(partition)), default=here)
+        counted = {stream: windows.counted(partition) for stream, windows in self._counting.items()}
+        return Progress(
+            offset=mark.offset,
+            running_max=mark.running_max,
+            read=max(clock.read, clock.resumed),
+            closed=clock.closed,
+            counted={stream: progress for stream, progress in counted.items() if progress is not None},
+        )
+
+
+def _interleaved(parts: Sequence[tuple[Labels, Labels]]) -> tuple[Labels, Labels, Labels]:
+    """Offsets and times of all streams' events in the order of their records, and each event's place in it."""
+    if len(parts) == 1:
+        return *parts[0], np.arange(parts[0][0].size)
+    none = np.empty(0, dtype=np.int64)
+    offsets = np.concatenate([none, *(part for part, _ in parts)])
+    times = np.concatenate([none, *(part for _, part in parts)])
+    order = np.argsort(offsets, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return offsets[order], times[order], place
+
+
+def _first_of_record(offsets: Labels) -> Labels:
+    """For each event the number of the first one of its record: a record may carry many events."""
+    numbers = np.arange(offsets.size)
+    numbers[1:][offsets[1:] == offsets[:-1]] = 0
+    return np.maximum.accumulate(numbers)
+
+
+def _timestamps(rows: Window) -> Labels:
+    assert rows.timestamps is not None  # noqa: S101 - the decoder fills them in
+    return rows.timestamps

@@ -1,0 +1,172 @@
+"""Event-time windows of one stream: which pane an event belongs to, what is late, and which windows are due.
+
+A window [start, start + size) is the merge of its panes of length `slide`; a tumbling window is one pane.
+
+An event is late if it is older than the running maximum of its own partition minus the allowed lateness: that
+depends on the partition's order alone. It is counted where its partition's clock stands (the pane of the running
+maximum), a stretch that cannot have been closed yet, so the count does not depend on batching or restarts either.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from monitor.arrays import Flags, Labels
+from monitor.windows.label_evidence import Evidence, EvidencePlan, Told
+from monitor.windows.panes import Arrivals, Mark, Part
+from monitor.windows.window import Window, WindowCounts, WindowKey, merge, ordered, sampled
+
+
+@dataclass(frozen=True, slots=True)
+class TimePlan:
+    """Microseconds throughout; `slide` divides `size`."""
+
+    size: int
+    slide: int
+    lateness: int
+    most: int
+    seed: int = 0
+    evidence: EvidencePlan | None = None
+    """How far back labels count, in streams that are judged by labels."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """Which arrivals did not get into a window."""
+
+    late: Flags
+    published: Flags
+    """Belonging to windows that have already been published."""
+
+
+class TimeWindows:
+    """The open panes of one stream."""
+
+    def __init__(self, stream: str, plan: TimePlan) -> None:
+        self.stream = stream
+        self.plan = plan
+        self._panes: dict[int, dict[str, Part]] = {}
+        self._evidence = None
+        if plan.evidence is not None:
+            self._evidence = Evidence(
+                plan.evidence,
+                size=plan.size,
+                slide=plan.slide,
+                lateness=plan.lateness,
+                most=plan.most,
+                seed=plan.seed,
+            )
+
+    def late(self, arrivals: Arrivals) -> Flags:
+        """Which arrivals are older than their partition's running maximum by more than is allowed."""
+        return np.asarray(arrivals.timestamps < arrivals.marks_after - self.plan.lateness)
+
+    def add(self, arrivals: Arrivals, closed: int) -> Placed:
+        """Put events into their panes; those of published windows are left out."""
+        plan = self.plan
+        late = self.late(arrivals)
+        panes = self._pane(np.where(late, arrivals.marks_after, arrivals.timestamps))
+        published = panes + plan.size + plan.lateness <= closed
+        if self._evidence is not None:
+            self._evidence.add(arrivals, late, closed)
+        for pane in _distinct(panes[~published] if published.any() else panes):
+            members = (panes == pane) & ~published
+            first = int(np.argmax(members))
+            part = self._part(pane, arrivals.partition, arrivals.offsets[first], arrivals.marks_before[first])
+            kept = members & ~late
+            part.counts += WindowCounts(late=int(np.count_nonzero(members & late)))
+            if kept.any():
+                rows = arrivals.rows if kept.all() else arrivals.rows.take(np.flatnonzero(kept))
+                part.add(rows, plan.most, plan.seed)
+        return Placed(late=late & ~published, published=published)
+
+    def tell(self, told: Told, closed: int) -> None:
+        """Take labels that came in records of their own, where windows are judged by labels."""
+        if self._evidence is not None:
+            self._evidence.tell(told, closed)
+
+    def reject(self, partition: str, offset: int, running_max: int, closed: int) -> None:
+        """Count a rejected record where its partition's clock stands."""
+        pane = int(self._pane(np.array([running_max]))[0])
+        if pane + self.plan.size + self.plan.lateness > closed:
+            self._part(pane, partition, offset, running_max).counts += WindowCounts(rejected=1)
+
+    def due(self, mark: int | None) -> list[tuple[int, int]]:
+        """(end + lateness, start) of the windows that may close at this watermark, or of all open ones for None."""
+        plan = self.plan
+        starts = {
+            start
+            for pane in self._panes
+            for start in range(pane - plan.size + plan.slide, pane + plan.slide, plan.slide)
+        }
+        deadlines = ((start + plan.size + plan.lateness, start) for start in starts)
+        return sorted(due for due in deadlines if mark is None or due[0] <= mark)
+
+    def close(self, start: int, closed: Mapping[str, int], because: str) -> Window | None:
+        """The window that starts here, of the partitions that have not published it; None if none has anything."""
+        plan = self.plan
+        deadline = start + plan.size + plan.lateness
+        parts = [
+            part
+            for pane in range(start, start + plan.size, plan.slide)
+            for partition, part in sorted(self._panes.get(pane, {}).items())
+            if closed[partition] < deadline
+        ]
+        counts = sum((part.counts for part in parts), WindowCounts())
+        chunks = [chunk for part in parts for chunk in part.chunks]
+        if not chunks:
+            return None
+        whole = merge(chunks)
+        identified = replace(
+            whole,
+            key=WindowKey(stream=self.stream, start=start, end=start + plan.size),
+            counts=whole.counts + counts,
+            closed_because=because,
+            evidence=None
+            if self._evidence is None
+            else self._evidence.gathered(start + plan.size, deadline, closed) or whole.take(slice(0, 0)),
+        )
+        return ordered(sampled(identified, plan.most, plan.seed))
+
+    def prune(self, mark: int) -> None:
+        """Drop the panes whose last window has been published."""
+        keep = mark - self.plan.size - self.plan.lateness
+        self._panes = {pane: parts for pane, parts in self._panes.items() if pane > keep}
+        if self._evidence is not None:
+            self._evidence.prune(mark)
+
+    def forget(self, partition: str) -> None:
+        """Drop everything that came from this partition."""
+        for parts in self._panes.values():
+            parts.pop(partition, None)
+        self._panes = {pane: parts for pane, parts in self._panes.items() if parts}
+        if self._evidence is not None:
+            self._evidence.forget(partition)
+
+    def marks(self, partition: str) -> Iterator[Mark]:
+        """Where a restart would have to read this partition again, for each open pane."""
+        yield from (parts[partition].mark for parts in self._panes.values() if partition in parts)
+        if self._evidence is not None:
+            yield from self._evidence.marks(partition)
+
+    @property
+    def rows(self) -> int:
+        """How many events are waiting."""
+        return sum(part.rows for parts in self._panes.values() for part in parts.values())
+
+    def _pane(self, timestamps: Labels) -> Labels:
+        return timestamps // self.plan.slide * self.plan.slide
+
+    def _part(self, pane: int, partition: str, offset: int, running_max: int) -> Part:
+        parts = self._panes.setdefault(pane, {})
+        mark = Mark(int(offset), int(running_max))
+        part = parts.setdefault(partition, Part(mark))
+        # Events and rejected records of one batch come separately: the earlier of the two is where to read again.
+        part.mark = min(part.mark, mark)
+        return part
+
+
+def _distinct(panes: Labels) -> list[int]:
+    """Neighbours mostly share their pane: only the first of each run of equals is looked at."""
+    return sorted({*panes[:1].tolist(), *panes[1:][panes[1:] != panes[:-1]].tolist()})

@@ -1,0 +1,122 @@
+"""What is shown of a regression stream: metrics, page, API, table, log. Nothing of classes, which it has not."""
+
+import json
+import logging
+import os
+from functools import cache
+from pathlib import Path
+
+import httpx
+import jsonschema
+
+from monitor.assessment.regressor_message import json_schema
+from monitor.observers.logs import log
+from monitor.observers.metrics import families
+from monitor.observers.terminal import LiveTable
+from monitor.settings.config import ServerSettings
+from monitor.web.page import document
+from monitor.web.server import serving
+from tests.service import regression_streams as streams
+
+COMMITTED = Path(__file__).parents[2] / "deploy" / "schemas" / "regression-window.schema.json"
+
+
+def samples(history):
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in families(history.snapshot, history.now())
+        for sample in family.samples
+    }
+
+
+def of(history, name, **labels):
+    return samples(history)[(f"shiftwatch_{name}", *sorted(labels.items()))]
+
+
+@cache
+def moved():
+    """A stable window, and one in which all slopes had doubled."""
+    return streams.story(streams.window(), streams.window(factors=streams.DOUBLED, labelled=0.2))
+
+
+def test_metrics_tell_the_error_the_labels_and_the_test():
+    history = moved()
+    stream = {"stream": "prices", "segment": ""}
+    assert of(history, "prediction_error", **stream) > 1.5 * of(history, "reference_prediction_error", stream="prices")
+    assert of(history, "evidence_labels", **stream) == of(history, "window_labelled_events", **stream) > 300
+    assert of(history, "relation_significant", **stream) == 1
+    assert of(history, "verdict", **stream, verdict="relation-shift") == 1
+    assert of(history, "windows_total", stream="prices", verdict="stable") == 1
+
+
+def test_metrics_have_nothing_of_classes():
+    names = {name for name, *_ in samples(moved())}
+    assert not {name for name in names if "prevalence" in name or "estimat" in name or "multiplier" in name}
+    verdicts = {dict(labels)["verdict"] for name, *labels in samples(moved()) if name == "shiftwatch_verdict"}
+    assert verdicts == {"stable", "covariate-shift", "relation-shift", "insufficient-data"}
+
+
+def test_the_page_shows_the_error_over_time_and_says_what_changed():
+    history = moved()
+    page = document(history.snapshot, history.now())
+    assert "Labels depend on the inputs in another way" in page
+    assert "All slopes doubled; intercepts unchanged" in page
+    assert "The predictions are to be corrected:" in page
+    assert 'data-shows="error"' in page
+    assert "How much of each class" not in page
+    assert "by each estimator" not in page
+
+
+def test_the_page_does_without_labels():
+    history = streams.story(streams.window(labelled=0.0))
+    page = document(history.snapshot, history.now())
+    assert "No labels in the windows shown" in page
+    assert "data-shows=" in page
+
+
+def test_segments_stand_on_the_page_with_their_errors():
+    history = streams.story(streams.window(), segment="country=BE")
+    page = document(history.snapshot, history.now())
+    assert "country=BE" in page
+    assert '<th scope="col">error</th>' in page
+
+
+def test_a_stream_that_waits_for_its_first_window_has_a_page():
+    history = streams.story()
+    assert "Waiting for the first window" in document(history.snapshot, history.now())
+    assert of(history, "reference_prediction_error", stream="prices") > 0
+
+
+def test_the_api_tells_the_relation_and_its_messages_fit_their_published_schemas():
+    with serving(ServerSettings(port=0), moved()) as url, httpx.Client(base_url=url) as client:
+        stream = client.get("/api/streams/prices").json()
+        assert stream["reference"]["relation"]["inputs"] == ["area", "age"]
+        assert stream["latest"]["relation"]["description"] == "all slopes doubled; intercepts unchanged"
+        assert stream["latest"]["prevalence"] == {}
+        result = client.get("/api/streams/prices/result").json()
+        feed = client.get("/api/streams/prices/recalibration").json()
+        schemas = client.get("/api/openapi.json").json()["components"]["schemas"]
+    jsonschema.Draft202012Validator(json_schema()).validate(result)
+    assert feed["relation"] == result["recalibration"]["relation"]
+    assert {"RegressionResult", "RegressionRecalibration"} <= set(schemas)
+
+
+def test_the_committed_schema_is_the_codes():
+    text = json.dumps(json_schema(), indent=2, sort_keys=True) + "\n"
+    if os.environ.get("SHIFTWATCH_WRITE_SCHEMA"):
+        COMMITTED.write_text(text, encoding="utf-8")
+    assert text == COMMITTED.read_text(encoding="utf-8")
+
+
+def test_the_live_table_and_the_log_take_a_regressors_windows(caplog):
+    from monitor.service.notices import WindowAssessed  # noqa: PLC0415
+
+    window = streams.window(factors=streams.DOUBLED)
+    assessment = streams.assess_regression(window, streams.reference())
+    table = LiveTable()
+    table(WindowAssessed(assessment, window, 0.1))
+    assert table.__rich__().row_count == 1
+    with caplog.at_level(logging.INFO, "shiftwatch"):
+        log(WindowAssessed(assessment, window, 0.1))
+    (record,) = caplog.records
+    assert record.facts["verdict"] == "relation-shift"

@@ -1,0 +1,60 @@
+"""A regression stream with known truth: a mixture of two lines, the best predictor of it, and its reference."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from monitor.assessment.regressor import assess_regression
+from monitor.observers.history import History, facts
+from monitor.reference.regressor import RegressionReference
+from monitor.regression import Mixture
+from monitor.service.loop import Clock
+from monitor.service.notices import WindowAssessed
+from monitor.service.publishing import Watched
+from monitor.windows.by_count import CountPlan
+from monitor.windows.window import Window, WindowKey
+from tests.regression import worlds
+from tests.web.made_up import MINUTE, START
+
+TRUTH = Mixture.of([0.6, 0.4], [[10.0, 4.0, -2.0], [7.0, 4.5, -1.5]], [1.0, 1.5])
+FEATURES = ("area", "age")
+DOUBLED = np.array([1.0, 2.0, 2.0])
+
+
+def columns(events, seed, *, factors=1.0, labelled=1.0, shift=0.0):
+    """Predictions, labels (NaN where not labelled) and features; coefficients times `factors`, area plus `shift`.
+
+    The noise grows with the largest factor, as the links of the literature have it.
+    """
+    rng = np.random.default_rng((seed, 7))
+    x = rng.normal(size=(events, 2)) + np.array([shift, 0.0])
+    y = worlds.draw(worlds.moved(TRUTH, factors, float(np.max(factors))), x, seed)
+    return TRUTH.predict(x), np.where(rng.random(events) < labelled, y, np.nan), x
+
+
+def window(events=2_000, seed=1, **changes):
+    said, y, x = columns(events, seed, **changes)
+    return Window.of_predictions(said, x, y)
+
+
+@cache
+def reference(events=2_000):
+    """From labelled hold-out events."""
+    said, y, x = columns(events, 0)
+    return RegressionReference.fit(said, y, x, feature_names=FEATURES, stream="prices")
+
+
+def story(*windows, segment=""):
+    """A history in which each of these windows, a minute long, has been assessed as it ended."""
+    now = START
+    watched = Watched(reference(), CountPlan(2_000))
+    history = History(
+        {"prices": facts("prices", watched)}, windows=50, clock=Clock(now=lambda: now, elapsed=lambda: now / 1e6)
+    )
+    for one in windows:
+        now += 0 if segment else MINUTE
+        for name in ("", segment) if segment else ("",):
+            timed = replace(one, key=WindowKey("prices", name, now - MINUTE, now))
+            history(WindowAssessed(assess_regression(timed, reference()), timed, 0.01))
+    return history

@@ -1,0 +1,97 @@
+"""SIGKILL at random instants, with labels that come late: what was killed and restarted publishes the same bytes."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+
+import pytest
+
+from connectors.regression_worlds import RegressionPeriod, RegressionTimetable, RegressionWorld
+from connectors.synthetic import RegressionEncoder, SyntheticOptions
+from monitor.reference.regressor import RegressionReference
+
+PERIODS = (RegressionPeriod("calm", 20_000), RegressionPeriod("moved", 20_000, slopes=1.6))
+LATER = 1_500
+"""Events after which a label comes: a minute and a half."""
+KILLS = 4
+
+CONFIGURATION = """
+[source]
+url = "jsonl:events.jsonl"
+
+[sink]
+url = "jsonl:{results}.jsonl"
+recalibrations = "{results}-feed.jsonl"
+
+[streams.prices]
+reference = "prices.ref"
+window = {{ size = "2m", lateness = "2s" }}
+evidence = "6m"
+"""
+
+
+def lines():
+    """Events as a producer writes them: each other label comes in a record of its own."""
+    options = SyntheticOptions(disorder=1_500_000)
+    encoder, waiting = RegressionEncoder(RegressionTimetable(RegressionWorld(seed=5), PERIODS), options), deque()
+    for number in range(encoder.timetable.events // 1_000):
+        for record in encoder.block(number):
+            event = json.loads(record)
+            later = {"stream": "prices", "id": event["id"], "timestamp": event["timestamp"]}
+            if "label" in event and len(waiting) % 2:
+                later["label"] = event.pop("label")
+            waiting.append(later)
+            yield event
+            if len(waiting) > LATER and "label" in (due := waiting.popleft()):
+                yield {**due, "timestamp": event["timestamp"]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kills")
+    with (folder / "events.jsonl").open("w") as file:
+        file.writelines(json.dumps(one) + "\n" for one in lines())
+    world = RegressionWorld(seed=5)
+    drawn = world.holdout(2_000)
+    reference = RegressionReference.fit(
+        drawn.predictions, drawn.targets, drawn.features, feature_names=world.features, stream=world.stream
+    )
+    reference.save(folder / "prices.ref")
+    for results in ("whole", "killed"):
+        (folder / f"{results}.toml").write_text(CONFIGURATION.format(results=results), encoding="utf-8")
+    return folder
+
+
+def started(folder, config):
+    return subprocess.Popen(
+        [sys.executable, "-m", "monitor", "run", str(folder / config)], stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def finished(folder, config):
+    process = started(folder, config)
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors.decode()[-2000:]
+
+
+def test_a_run_that_is_killed_again_and_again_publishes_what_an_uninterrupted_one_does(folder):
+    finished(folder, "whole.toml")
+    rng, killed = random.Random(1), 0
+    for _ in range(KILLS):
+        process = started(folder, "killed.toml")
+        time.sleep(rng.uniform(1.0, 3.0))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        killed += process.returncode != 0
+    finished(folder, "killed.toml")
+    assert killed > 1
+    for name in ("{}.jsonl", "{}-feed.jsonl"):
+        assert (folder / name.format("killed")).read_bytes() == (folder / name.format("whole")).read_bytes()
+    told = [json.loads(line) for line in (folder / "whole.jsonl").read_text().splitlines()]
+    assert {one["verdict"] for one in told[1:9]} == {"stable"}
+    assert {one["verdict"] for one in told[-8:-1]} == {"relation-shift"}
+    assert told[-2]["reasons"][0].startswith("all slopes multiplied by 1.")

@@ -1,0 +1,226 @@
+"""Assessed windows that never were: any number of windows, features and classes, in no time; and a clock to go by."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from connectors.protocols import NEVER, Checkpoint, PartitionReport, Report, SinkReport
+from monitor.assessment.classifier import Assessment, FeatureShift, Test
+from monitor.assessment.verdict import Verdict
+from monitor.labels import outcomes
+from monitor.labels.outcomes import OutcomeResult
+from monitor.labels.store import Found, LabelFlow, Stateless, Waiting
+from monitor.observers.history import Caps, History, StreamFacts
+from monitor.priors.estimate import PriorEstimate
+from monitor.recalibration import Recalibration, identity
+from monitor.service.loop import Clock
+from monitor.service.notices import (
+    BatchTaken,
+    Committed,
+    Happening,
+    LabelsWaiting,
+    OutcomeKnown,
+    Turned,
+    WindowAssessed,
+)
+from monitor.shifts.feature_tests import Move
+from monitor.windows.window import Window, WindowCounts, WindowKey
+
+MINUTE = 60_000_000
+NO_LABELS = Found(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+START = 1_795_000_000_000_000 // MINUTE * MINUTE
+
+
+@dataclass
+class Story:
+    """One stream and what happens to it; windows of a minute, assessed as they end."""
+
+    stream: str = "made-up"
+    classes: int = 3
+    features: int = 4
+    windows: int = 1_000
+    caps: Caps = field(default_factory=Caps)
+    source: object = None
+    sink: object = None
+    now: int = START
+    number: int = 0
+    history: History = field(init=False)
+
+    def __post_init__(self) -> None:
+        clock = Clock(now=lambda: self.now, elapsed=lambda: self.now / 1e6)
+        told = facts(self.stream, self.classes, self.features)
+        self.history = History(
+            {self.stream: told}, windows=self.windows, caps=self.caps, source=self.source, sink=self.sink, clock=clock
+        )
+
+    @property
+    def key(self) -> WindowKey:
+        """Of the last window of the whole stream."""
+        return WindowKey(self.stream, "", self.now - MINUTE, self.now)
+
+    def tell(self, happening: Happening) -> None:
+        self.history(happening)
+
+    def window(
+        self,
+        verdict: Verdict = Verdict.STABLE,
+        *,
+        priors: tuple[float, ...] | None = None,
+        moved: dict[int, float] | None = None,
+        segment: str = "",
+        labels: np.ndarray | None = None,
+        apply: bool = False,
+        converged: bool = True,
+    ) -> Assessment:
+        """One more window (or a segment of the last one); `moved` gives features their distances."""
+        if not segment:
+            self.number += 1
+            self.now = START + self.number * MINUTE
+        key = WindowKey(self.stream, segment, self.now - MINUTE, self.now)
+        assessment = assessed(
+            key,
+            verdict,
+            priors or source(self.classes),
+            moved=moved or {},
+            features=self.features,
+            apply=apply,
+        )
+        if not converged:
+            told = assessment.prevalence
+            object.__setattr__(told, "converged", False)
+            object.__setattr__(told, "stop_reason", "ran out of steps")
+        window = Window.of(np.tile(source(self.classes), (10, 1)), labels=labels)
+        self.tell(WindowAssessed(assessment, window, 0.03))
+        return assessment
+
+    def outcome(self, trusted: bool = True) -> OutcomeResult:
+        """The labels of the last window have come, and all have been the first class."""
+        track = self.history.snapshot.tracks[self.stream][""]
+        key, latest = track.latest.key, track.latest
+        told = outcomes.told(track.assessment)
+        one = Waiting(self.stream, key.id, key.start, key.end, key.end, key.end, latest.events, told, None)
+        copies = Stateless([None] * 10, np.zeros(10), np.tile(np.array(latest.source_priors), (10, 1)))
+        found = outcomes.outcome(one, NO_LABELS, copies, 3)
+        found = outcomes.trusted(found, trusted, "" if trusted else "labels show that the estimate was off")
+        self.tell(OutcomeKnown(found))
+        self.tell(LabelsWaiting({self.stream: LabelFlow(2, 300, 40, 1, 5)}))
+        return found
+
+    def busy(self, events: int = 1_000, rejected: int = 0, reason: str = "not-json", stream: str | None = None) -> None:
+        """A batch, a turn of the loop and a commit."""
+        stream = self.stream if stream is None else stream
+        self.tell(
+            BatchTaken(
+                "t-0",
+                events + rejected,
+                {self.stream: events},
+                {(stream, reason): rejected},
+                {self.stream: 3},
+                {},
+                self.now,
+            )
+        )
+        self.tell(Turned(("t-0",), frozenset(), frozenset(), events))
+        self.tell(Committed(Checkpoint(), 0.002))
+
+
+class Lagging:
+    """A source that says how far behind it is."""
+
+    def report(self) -> Report:
+        return Report((PartitionReport("t-0", "t", 900, 100, 250),), rebalances=2, lost=1, skipped=3, fetch_errors=5)
+
+
+class Transacting:
+    """A sink that works in transactions."""
+
+    def report(self) -> SinkReport:
+        return SinkReport(committed=40, aborted=1)
+
+
+def source(classes: int) -> tuple[float, ...]:
+    """Each class is half as frequent as the one before."""
+    shares = 0.5 ** np.arange(1, classes + 1)
+    return tuple((shares / shares.sum()).tolist())
+
+
+def facts(stream: str, classes: int, features: int) -> StreamFacts:
+    return StreamFacts(
+        stream=stream,
+        classes=names("class", classes),
+        source_priors=source(classes),
+        features=names("feature", features),
+        positive="class_1" if classes == 2 else None,
+        reference="0123456789abcdef",
+        reference_events=50_000,
+        estimator="em",
+        window_seconds=60.0,
+    )
+
+
+def names(what: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{what}_{number}" for number in range(count))
+
+
+def assessed(
+    key: WindowKey,
+    verdict: Verdict,
+    priors: tuple[float, ...],
+    *,
+    moved: dict[int, float],
+    features: int,
+    apply: bool,
+) -> Assessment:
+    """An assessment with these findings."""
+    classes = names("class", len(priors))
+    estimate = PriorEstimate(
+        "em", np.array(priors), np.array(priors) * 0.9, np.minimum(np.array(priors) * 1.1, 1), 5_000, 7, True, 1e-9,
+        "gap", True,
+    )  # fmt: skip
+    rng = np.random.default_rng(key.end % 2**32)
+    quiet = rng.uniform(0, 0.028, features)
+    shifts = {
+        name: FeatureShift(_move(name, moved.get(at, float(quiet[at])), at in moved), None)
+        for at, name in enumerate(names("feature", features))
+    }
+    prior = verdict in (Verdict.PRIOR_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT)
+    return Assessment(
+        key=key,
+        closed_because="watermark",
+        events=5_000,
+        counts=WindowCounts(late=2, rejected=1),
+        unusable=0,
+        missing_values=0,
+        verdict=verdict,
+        reasons=(f"made up as {verdict}",),
+        classes=classes,
+        source_priors=np.array(source(len(priors))),
+        prevalence=estimate,
+        estimates={"cc": estimate, "em": estimate},
+        tests={
+            "prior-shift": Test(9.0 if prior else 1.0, 1e-8 if prior else 0.4, 0.2, 0.01, 0.05, 5_000, prior, "mix"),
+            "label-shift-fit": Test(5.0, 0.5, 0.0, 0.01, 0.05, 5_000, False, "fit"),
+            "unknown-mass": Test(0.1, 0.7, 0.0, 0.01, 0.01, 5_000, False, "unknown"),
+            "disagreement": Test(0.01, None, 0.01, 1.0, 0.1, 5_000, False, "apart"),
+        },
+        features=shifts,
+        posteriors={},
+        recalibration=_recalibration(classes, priors, apply),
+        reference_version="0123456789abcdef",
+    )
+
+
+def _move(name: str, distance: float, moved: bool) -> Move:
+    p = 1e-9 if moved else 0.7
+    return Move(name, "ks", distance, distance, p, distance, p, 0.0, 0.0, 1.0, 5_000, p, 1.0, p, moved, False)
+
+
+def _recalibration(classes: tuple[str, ...], priors: tuple[float, ...], apply: bool) -> Recalibration:
+    told = identity(classes, np.array(source(len(classes))), reason="made up")
+    if not apply:
+        return told
+    multipliers = tuple(p / s for p, s in zip(priors, told.source_priors, strict=True))
+    return replace(told, target_priors=priors, multipliers=multipliers, apply=True)
+
+
+__all__ = ["MINUTE", "NEVER", "START", "Lagging", "Story", "Transacting", "facts", "names", "source"]

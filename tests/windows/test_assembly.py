@@ -1,0 +1,236 @@
+"""Event-time and count windows: any batching, any interleaving of partitions and any restart give the same windows."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.protocols import NEVER, Checkpoint
+from monitor.windows.assembly import Plan, RejectedAt, StreamRows, Windowing
+from monitor.windows.by_count import CountPlan
+from monitor.windows.by_time import TimePlan
+from monitor.windows.window import Window
+from tests.windows import naive
+from tests.windows.naive import Event
+
+MANY = 1_000_000
+
+
+def rows(events: list[Event]) -> Window:
+    values = np.array([event.value for event in events])
+    return Window(
+        posteriors=np.column_stack([values, 1 - values]),
+        timestamps=np.array([event.time for event in events], dtype=np.int64),
+    )
+
+
+def feed(windowing: Windowing, partition: str, events: list[Event], start: int, stop: int) -> None:
+    """One batch: the records `start` to `stop` of a partition; a record's offset is its number."""
+    offsets = range(start, min(stop, len(events)))
+    good = [offset for offset in offsets if events[offset].time is not None]
+    bad = [RejectedAt(offset, None) for offset in offsets if events[offset].time is None]
+    streams = (
+        {"s": StreamRows(rows([events[offset] for offset in good]), np.array(good, dtype=np.int64))} if good else {}
+    )
+    windowing.add(partition, min(stop, len(events)), streams, bad)
+
+
+def seen(window: Window) -> tuple[object, ...]:
+    values = tuple(window.posteriors[:, 0].tolist())
+    counts = window.counts
+    return (window.key, values, counts.late, counts.rejected, counts.sampled_out, window.closed_because)
+
+
+def run(
+    plan: Plan, partitions: dict[str, list[Event]], seed: int, largest: int, kills: float = 0.0
+) -> list[tuple[object, ...]]:
+    """Feed everything in random batches of random partitions, killing the process now and then after a commit."""
+    rng = random.Random(seed)
+    published: list[tuple[object, ...]] = []
+    windowing, committed = Windowing({"s": plan}), Checkpoint()
+    position = dict.fromkeys(partitions, 0)
+    left = 20  # kills: while no window closes each begins the work anew, and chance alone might never let it end
+    for name in partitions:
+        windowing.begin(name, None)
+    while any(position[name] < len(events) for name, events in partitions.items()):
+        waiting = [name for name, events in partitions.items() if position[name] < len(events)]
+        name = rng.choice(waiting)
+        stop = position[name] + rng.randint(1, largest)
+        feed(windowing, name, partitions[name], position[name], stop)
+        position[name] = min(stop, len(partitions[name]))
+        closed = [seen(window) for window in windowing.close(list(partitions))]
+        if left and rng.random() < kills:  # killed before the commit: what was closed is lost with it
+            left -= 1
+            windowing = Windowing({"s": plan})
+            for other in partitions:
+                windowing.begin(other, committed.progress.get(other))
+                position[other] = committed.progress[other].offset if other in committed.progress else 0
+            continue
+        published += closed
+        committed = windowing.checkpoint()
+    return published + [seen(window) for window in windowing.finish()]
+
+
+events = st.lists(
+    st.builds(
+        Event,
+        time=st.one_of(st.none(), st.integers(0, 200), st.integers(0, 200)),
+        value=st.integers(0, 1000).map(lambda number: number / 1000),
+    ),
+    max_size=60,
+)
+inputs = st.fixed_dictionaries({"p0": events, "p1": events})
+plans = st.sampled_from(
+    [
+        TimePlan(size=20, slide=20, lateness=0, most=MANY),
+        TimePlan(size=20, slide=20, lateness=15, most=MANY),
+        TimePlan(size=30, slide=10, lateness=25, most=MANY),
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(inputs, plans, st.integers(0, 2**32), st.integers(1, 30), st.sampled_from([0.0, 0.4]))
+def test_any_batching_interleaving_and_restart_gives_the_windows_of_the_obvious_twin(
+    partitions: dict[str, list[Event]], plan: TimePlan, seed: int, largest: int, kills: float
+) -> None:
+    published = run(plan, partitions, seed, largest, kills)
+    expected = naive.windows(partitions, plan.size, plan.slide, plan.lateness)
+    assert [key.start for key, *_ in published] == list(expected)
+    for (key, values, late, rejected, *_), content in zip(published, expected.values(), strict=True):
+        assert key.end == key.start + plan.size
+        assert sorted(values) == sorted(content.values)
+        assert (late, rejected) == (content.late, content.rejected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(inputs, st.integers(0, 2**32), st.integers(0, 2**32), st.integers(1, 30))
+def test_the_rows_of_a_window_come_in_the_same_order_whatever_the_batching(
+    partitions: dict[str, list[Event]], seed: int, other: int, largest: int
+) -> None:
+    plan = TimePlan(size=50, slide=50, lateness=40, most=MANY)
+    assert run(plan, partitions, seed, largest) == run(plan, partitions, other, 3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(inputs, st.integers(0, 2**32), st.integers(0, 2**32), st.sampled_from([0.0, 0.4]))
+def test_the_reservoir_keeps_the_same_events_whatever_the_batching_and_the_restarts(
+    partitions: dict[str, list[Event]], seed: int, other: int, kills: float
+) -> None:
+    plan = TimePlan(size=100, slide=50, lateness=100, most=5)
+    once = run(plan, partitions, seed, 60)
+    assert run(plan, partitions, other, 4, kills) == once
+    assert all(len(values) <= 5 for _, values, *_ in once)
+
+
+@settings(max_examples=100, deadline=None)
+@given(events, st.integers(1, 12), st.integers(0, 2**32), st.integers(1, 30), st.sampled_from([0.0, 0.4]))
+def test_count_windows_of_one_partition_do_not_depend_on_batching_or_restarts(
+    stream: list[Event], count: int, seed: int, largest: int, kills: float
+) -> None:
+    published = run(CountPlan(count), {"p0": stream}, seed, largest, kills)
+    times = [event.value for event in stream if event.time is not None]
+    expected = [sorted(times[start : start + count]) for start in range(0, len(times), count)]
+    assert [sorted(values) for _, values, *_ in published] == expected
+    assert [key.number for key, *_ in published] == list(range(1, len(expected) + 1))
+    assert published == run(CountPlan(count), {"p0": stream}, seed + 1, 7)
+
+
+def test_a_count_window_may_end_inside_a_record_that_carries_many_events() -> None:
+    def fresh(progress: Checkpoint) -> Windowing:
+        windowing = Windowing({"s": CountPlan(3)})
+        windowing.begin("p", progress.progress.get("p"))
+        return windowing
+
+    record = [Event(time, time / 10) for time in range(5)]
+    windowing = fresh(Checkpoint())
+    windowing.add("p", 1, {"s": StreamRows(rows(record), np.zeros(5, dtype=np.int64))})
+    first = [window.posteriors[:, 0].tolist() for window in windowing.close(["p"])]
+    again = fresh(windowing.checkpoint())
+    again.add("p", 1, {"s": StreamRows(rows(record), np.zeros(5, dtype=np.int64))})
+    rest = [window.posteriors[:, 0].tolist() for window in again.finish()]
+    assert first == [[0.0, 0.1, 0.2]]
+    assert rest == [[0.3, 0.4]]
+
+
+def one_partition(lateness: int = 0) -> Windowing:
+    windowing = Windowing({"s": TimePlan(size=10, slide=10, lateness=lateness, most=MANY)})
+    windowing.begin("a", None)
+    windowing.begin("b", None)
+    return windowing
+
+
+def test_a_window_waits_for_the_slowest_partition() -> None:
+    windowing = one_partition()
+    feed(windowing, "a", [Event(25, 0.5)], 0, 1)
+    assert list(windowing.close(["a", "b"])) == []
+    feed(windowing, "b", [Event(5, 0.1), Event(12, 0.2)], 0, 2)
+    assert [(w.key.start, w.closed_because) for w in windowing.close(["a", "b"])] == [(0, "watermark")]
+
+
+def test_an_idle_partition_does_not_hold_a_window_open_and_what_it_brings_later_is_counted_apart() -> None:
+    windowing = one_partition()
+    feed(windowing, "a", [Event(5, 0.5), Event(25, 0.5)], 0, 2)
+    closed = list(windowing.close(["a", "b"], idle={"b"}))
+    assert [(w.key.start, w.closed_because) for w in closed] == [(0, "idle")]
+    left_out = windowing.add("b", 1, {"s": StreamRows(rows([Event(6, 0.1)]), np.array([0]))})
+    assert left_out.late_after_idle["s"].tolist() == [0]
+    assert left_out.late["s"].size == 0
+
+
+def test_when_all_partitions_are_idle_windows_close_up_to_the_mark_that_the_clock_gives() -> None:
+    windowing = one_partition()
+    feed(windowing, "a", [Event(5, 0.5)], 0, 1)
+    assert list(windowing.close(["a", "b"], idle={"a", "b"})) == []
+    assert [w.key.start for w in windowing.close(["a", "b"], idle={"a", "b"}, idle_mark=10)] == [0]
+
+
+def test_a_partition_that_is_taken_away_leaves_no_trace() -> None:
+    windowing = one_partition()
+    feed(windowing, "a", [Event(1, 0.5)], 0, 1)
+    feed(windowing, "b", [Event(2, 0.1), Event(30, 0.1)], 0, 2)
+    windowing.forget("b")
+    feed(windowing, "a", [Event(1, 0.5), Event(30, 0.5)], 1, 2)
+    assert [w.posteriors[:, 0].tolist() for w in windowing.close(["a"])] == [[0.5]]
+    assert set(windowing.checkpoint().progress) == {"a"}
+
+
+def test_a_checkpoint_names_the_earliest_record_that_an_open_window_needs() -> None:
+    windowing = one_partition(lateness=10)
+    feed(windowing, "a", [Event(5, 0.5), Event(13, 0.5), Event(21, 0.5)], 0, 3)
+    list(windowing.close(["a"]))
+    progress = windowing.checkpoint().progress["a"]
+    assert (progress.offset, progress.running_max, progress.read, progress.closed) == (1, 5, 3, 21)
+
+
+def test_rejected_records_before_the_first_event_have_no_time_to_be_counted_at() -> None:
+    windowing = one_partition()
+    windowing.add("a", 1, {}, [RejectedAt(0, None)])
+    assert windowing.event_time("a") == NEVER
+    assert windowing.checkpoint().progress["a"].offset == 1
+
+
+def test_windows_of_several_streams_close_in_the_order_of_their_deadlines() -> None:
+    windowing = Windowing(
+        {
+            "patient": TimePlan(size=10, slide=10, lateness=30, most=MANY),
+            "quick": TimePlan(size=10, slide=10, lateness=0, most=MANY),
+        }
+    )
+    windowing.begin("a", None)
+    both = [Event(time, 0.5) for time in (5, 15, 25, 60)]
+    for offset, event in enumerate(both):
+        part = StreamRows(rows([event]), np.array([offset]))
+        windowing.add("a", offset + 1, {"quick": part, "patient": part})
+    order = [(window.key.stream, window.key.start) for window in windowing.close(["a"])]
+    assert order == [("quick", 0), ("quick", 10), ("quick", 20), ("patient", 0), ("patient", 10), ("patient", 20)]
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_the_partitions_ahead_of_the_slowest_are_the_ones_to_hold_back(held: bool) -> None:
+    windowing = one_partition()
+    feed(windowing, "a", [Event(50 if held else 5, 0.5)], 0, 1)
+    feed(windowing, "b", [Event(5, 0.5)], 0, 1)
+    assert windowing.ahead(["a", "b"]) == ({"a"} if held else frozenset())
