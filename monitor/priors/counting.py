@@ -61,7 +61,7 @@ def adjusted(confusion: ArrayLike, predicted_counts: ArrayLike) -> PriorEstimate
     m = (tally / tally.sum(axis=1, keepdims=True)).T
     sound = identifiable(m.T @ m)
     raw = np.linalg.solve(m, v / v.sum()) if sound else _nearest(m, v / v.sum())
-    clipped = np.maximum(raw, 0.0)
+    clipped = np.clip(raw, 0.0, 1.0)
     estimate = without_interval(
         "acc",
         clipped / clipped.sum(),

@@ -131,8 +131,8 @@ def stopped(
     """EM that stops before it runs off (caelen 6.2, read as erratum 2 says).
 
     P_W^s = sum_y P(y) precision_s(y), with the precision of class y among the labelled rows that the posteriors
-    corrected to step s's priors predict as y. At the first strict decrease of P_W the iteration stops and the next
-    mean of corrected posteriors is the answer. A class that is never predicted has precision 0.
+    corrected to step s's priors q^(s) predict as y. With s the last step before the first strict decrease of P_W, the
+    answer is that step's own mean of corrected posteriors, q^(s+1). A class that is never predicted has precision 0.
     """
     g, dropped = usable_rows(posteriors)
     pi = positive_priors(source_priors, g.shape[1])
@@ -144,11 +144,11 @@ def stopped(
     for following in _em_path(g, pi, SLD_ITERATIONS):
         iterations += 1
         before, precision = precision, _weighted_precision(labelled, labels, priors / pi, pi)
-        change = float(np.abs(following - priors).mean())
-        priors = following
         if precision < before:
             reason = "weighted precision fell"
             break
+        change = float(np.abs(following - priors).mean())
+        priors = following
         if change < SLD_CHANGE:
             reason = "change below tolerance"
             break

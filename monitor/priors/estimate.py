@@ -199,11 +199,14 @@ class Estimator:
     """More hold-out rows than these are not worth their time: a stratified sample of them is summarised."""
 
     def __call__(self, window: Window, reference: ReferenceView) -> PriorEstimate:
-        classes = len(reference.classes)
-        if not self.applies_to(classes, window.features is not None):
-            wanted = "two classes" if self.binary_only and classes != 2 else "features in the window"
-            raise InputError(f"{self.name}: want {wanted}; the reference has {classes} classes")
+        self.check_applies(len(reference.classes), window.features is not None, "the window")
         return self.estimate(reference.prepare(window), reference)
+
+    def check_applies(self, classes: int, features: bool, where: str) -> None:
+        """Raise where `applies_to` says no; `where` features are looked for, in words."""
+        if not self.applies_to(classes, features):
+            wanted = "two classes" if self.binary_only and classes != 2 else f"features in {where}"
+            raise InputError(f"{self.name}: want {wanted}; the reference has {classes} classes")
 
     def applies_to(self, classes: int, features: bool) -> bool:
         """Whether it can be used with that many classes, and with or without features."""

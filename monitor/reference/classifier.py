@@ -124,12 +124,13 @@ class Reference(FiledReference):
         facts: Facts | None = None,
     ) -> Self:
         """A reference from checked columns; `class_counts` when the rows are a sample of more events than these."""
+        if estimator not in priors.ESTIMATORS:
+            raise InputError(f"estimator: want one of {sorted(priors.ESTIMATORS)}, got {estimator!r}")
+        priors.ESTIMATORS[estimator].check_applies(len(schema.classes), features is not None, "the hold-out events")
         held_out, calibrated, log_losses = hold_out(schema, posteriors, labels, features, method=calibration, seed=seed)
         counts = np.bincount(labels, minlength=len(schema.classes)).astype(np.float64)
         counts = counts if class_counts is None else class_counts
         statistics = _statistics(held_out, len(schema.classes))
-        if estimator not in priors.ESTIMATORS:
-            raise InputError(f"estimator: want one of {sorted(priors.ESTIMATORS)}, got {estimator!r}")
         simulated: Facts = {}
         if estimator == "auto":
             evidence = simulate(posteriors, labels, calibrated.method, seed)

@@ -30,21 +30,25 @@ def sld(posteriors, source, tolerance, cap):
 
 
 def stopped(posteriors, source, train, labels, cap=1000):
-    """Weighted precision of the training rows under each step's priors; its first strict decrease ends it."""
-    priors, best = np.array(source), None
-    for _ in range(cap):
+    """All steps q^(0), q^(1), ... first, and the weighted precision P_W^s of the training rows under each q^(s); then
+    q^(s+1) for the last s before the first strict decrease (erratum 2)."""
+    steps = [np.array(source)]
+    while len(steps) <= cap:
+        steps.append(correct(posteriors, source, steps[-1]).mean(axis=0))
+        if np.abs(steps[-1] - steps[-2]).mean() < 1e-6:
+            break
+    precisions = []
+    for priors in steps[:-1]:
         predicted = correct(train, source, priors).argmax(axis=1)
         score = 0.0
         for y in range(len(source)):
             claimed = [labels[i] == y for i in range(len(labels)) if predicted[i] == y]
             score += source[y] * (sum(claimed) / len(claimed) if claimed else 0.0)
-        fresh = correct(posteriors, source, priors).mean(axis=0)
-        if best is not None and score < best:
-            return fresh
-        if np.abs(fresh - priors).mean() < 1e-6:
-            return fresh
-        priors, best = fresh, score
-    return priors
+        precisions.append(score)
+    for s in range(len(precisions) - 1):
+        if precisions[s + 1] < precisions[s]:
+            return steps[s + 1]
+    return steps[-1]
 
 
 def log_likelihood(posteriors, source, priors):
@@ -58,7 +62,7 @@ def adjusted(confusion, counts):
     size = len(counts)
     m = np.array([[confusion[j][i] / sum(confusion[j]) for j in range(size)] for i in range(size)])
     raw = np.linalg.inv(m) @ (np.array(counts) / sum(counts))
-    clipped = np.array([max(value, 0.0) for value in raw])
+    clipped = np.array([min(max(value, 0.0), 1.0) for value in raw])
     return clipped / clipped.sum()
 
 
