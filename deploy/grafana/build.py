@@ -12,24 +12,15 @@ from typing import Any
 
 import yaml
 
+from monitor.assessment.verdict import Verdict
+
 HERE = Path(__file__).parent
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 OF_STREAM = 'stream="$stream",segment=~"$segment"'
-VERDICTS = (
-    "insufficient-data",
-    "stable",
-    "prior-shift",
-    "covariate-shift",
-    "prior-and-covariate-shift",
-    "unknown-class",
-    "unexplained",
-    "relation-shift",
-)
-COLOURS = ("#a9aeb5", "#4f9d76", "#d9982b", "#d5622c", "#b8433a", "#8a55b5", "#7c2440", "#2f7f9e")
 # One number for each verdict, for panels that colour by value.
 CODE = " or ".join(
-    f'(max by (stream) (shiftwatch_verdict{{segment="",verdict="{verdict}"}}) == 1) * 0 + {number}'
-    for number, verdict in enumerate(VERDICTS)
+    f'(max by (stream) (shiftwatch_verdict{{segment="",verdict="{verdict}"}}) == 1) * 0 + {verdict.rank}'
+    for verdict in Verdict
 )
 
 
@@ -462,7 +453,8 @@ def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
         defaults |= {} if panel.least is None else {"min": panel.least}
     if panel.queries[0][0] == CODE:
         options = {
-            str(code): {"text": verdict, "color": COLOURS[code], "index": code} for code, verdict in enumerate(VERDICTS)
+            str(verdict.rank): {"text": str(verdict), "color": verdict.facts.colour, "index": verdict.rank}
+            for verdict in Verdict
         }
         defaults["mappings"] = [{"type": "value", "options": options}]
     shown = {"legend": {"displayMode": "table", "placement": "right", "calcs": ["lastNotNull"]}}

@@ -1,26 +1,149 @@
-"""Everything that can turn evidence into a verdict lives here: the decision table, read from top to bottom.
+"""Everything that can turn evidence into a verdict lives here: the decision tables, read from top to bottom.
 
 Each row says what has to be true (yes), what must not be (no), and what does not matter (-). The first row that
-applies gives the verdict; the last applies always.
+applies gives the verdict; the last applies always. What a person is shown of a verdict stands here too, in `FACTS`:
+status page, terminal, alarms and dashboards read it, and alert rules, runbook and README are checked against it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+Gravity = Literal["silent", "calm", "warning", "critical"]
+"""Silent says nothing for or against an alarm; from warning on something has moved, and an alert has that severity."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictFacts:
+    """What a person is shown of a verdict."""
+
+    gravity: Gravity
+    headline: str
+    """As a heading and in alerts."""
+    meaning: str
+    advice: str
+    mark: str
+    """One character for those who cannot tell the colours apart."""
+    colour: str
+    dark_colour: str
+    """The same on a dark page."""
+
 
 class Verdict(StrEnum):
-    """What happened to the stream in a window."""
+    """What happened to the stream in a window; a later one is graver."""
 
-    INSUFFICIENT_DATA = "insufficient-data"  # too few usable events to say anything
-    STABLE = "stable"  # nothing moved by more than chance and the floors
-    PRIOR_SHIFT = "prior-shift"  # the class mix moved, and explains everything that moved
-    COVARIATE_SHIFT = "covariate-shift"  # some inputs moved, the class mix did not
+    INSUFFICIENT_DATA = "insufficient-data"
+    STABLE = "stable"
+    PRIOR_SHIFT = "prior-shift"
+    COVARIATE_SHIFT = "covariate-shift"
     PRIOR_AND_COVARIATE_SHIFT = "prior-and-covariate-shift"
-    UNKNOWN_CLASS = "unknown-class"  # a part of the events lies where no class ever was, and the misfit with it
-    RELATION_SHIFT = "relation-shift"  # labels no longer depend on the inputs as they did: regression streams only
-    UNEXPLAINED = "unexplained"  # the window differs, and neither mix, inputs nor a new class explain how
+    UNKNOWN_CLASS = "unknown-class"
+    RELATION_SHIFT = "relation-shift"
+    UNEXPLAINED = "unexplained"
+
+    @property
+    def facts(self) -> VerdictFacts:
+        """What a person is shown of it."""
+        return FACTS[self]
+
+    @property
+    def silent(self) -> bool:
+        """Whether it says nothing for or against an alarm."""
+        return self.facts.gravity == "silent"
+
+    @property
+    def moved(self) -> bool:
+        """Whether somebody has to know."""
+        return self.facts.gravity in ("warning", "critical")
+
+    @property
+    def rank(self) -> int:
+        """How grave it is among all, from 0."""
+        return list(Verdict).index(self)
+
+
+FACTS: Mapping[Verdict, VerdictFacts] = {
+    Verdict.INSUFFICIENT_DATA: VerdictFacts(
+        "silent",
+        "Too few events to tell",
+        "too few usable events to say anything",
+        "Wait, or choose longer windows.",
+        "…",
+        "#a9aeb5",
+        "#5d646e",
+    ),
+    Verdict.STABLE: VerdictFacts(
+        "calm",
+        "Nothing has moved",
+        "nothing moved by more than chance and the smallest effect that counts",
+        "No action is needed.",
+        "✓",
+        "#4f9d76",
+        "#4b9a73",
+    ),
+    Verdict.PRIOR_SHIFT: VerdictFacts(
+        "warning",
+        "The class mix has moved",
+        "the class mix moved, and that alone explains the window",
+        "Apply the recalibration, and look for the cause if the new mix is a surprise.",
+        "◐",
+        "#d9982b",
+        "#e0a63f",
+    ),
+    Verdict.COVARIATE_SHIFT: VerdictFacts(
+        "warning",
+        "Inputs have moved",
+        "inputs moved beyond what any class mix explains",
+        "Look at the features named here: a unit, an encoding, a new source. Scores may be off.",
+        "▲",
+        "#d5622c",
+        "#e5763f",
+    ),
+    Verdict.PRIOR_AND_COVARIATE_SHIFT: VerdictFacts(
+        "warning",
+        "The class mix and inputs have moved",
+        "both the class mix and inputs moved",
+        "Mend the inputs first: the prevalence is less certain than its interval says.",
+        "◮",
+        "#b8433a",
+        "#e0635a",
+    ),
+    Verdict.UNKNOWN_CLASS: VerdictFacts(
+        "critical",
+        "Some events look like no known class",
+        "some events lie where no class of the reference was, and the rest fits",
+        "Look at those events: the model has to learn the new class.",
+        "?",
+        "#8a55b5",
+        "#ab7bd6",
+    ),
+    Verdict.RELATION_SHIFT: VerdictFacts(
+        "warning",
+        "Labels depend on the inputs in another way",
+        "the labels of a regressor no longer depend on the inputs as they did",
+        "Apply the correction where it is justified, and train the model anew on recent labels.",
+        "⤢",
+        "#2f7f9e",
+        "#5fb2d0",
+    ),
+    Verdict.UNEXPLAINED: VerdictFacts(
+        "warning",
+        "Moved, and no known shift says why",
+        "the window differs, and neither mix, inputs nor a new class explain how",
+        "Compare with a freshly labelled sample.",
+        "!",
+        "#7c2440",
+        "#d0577f",
+    ),
+}
+
+
+def table() -> str:
+    """All verdicts as a Markdown table, the gravest last."""
+    lines = ["| verdict | what happened | what to do |", "| --- | --- | --- |"]
+    lines += [f"| `{verdict}` | {verdict.facts.meaning} | {verdict.facts.advice} |" for verdict in Verdict]
+    return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,6 @@ from monitor.tolerances import LEAST_ERROR, NORMAL_95
 if TYPE_CHECKING:
     from monitor.shifts.changes import ChangePoints, PriorShiftDetector
 
-CALM = frozenset({"stable"})
-SILENT = frozenset({"insufficient-data"})
-"""Says nothing for or against an alarm: such windows are passed over."""
-
 KOLMOGOROV_MEAN = math.sqrt(math.pi / 2) * math.log(2)
 KOLMOGOROV_DEVIATION = math.sqrt(math.pi**2 / 12 - math.pi / 2 * math.log(2) ** 2)
 
@@ -70,11 +66,11 @@ class Series:
                 observer(seen)
 
     def _see(self, assessed: WindowAssessed) -> SeriesSeen:
-        key, verdict = assessed.window.key, str(assessed.assessment.verdict)
+        key, verdict = assessed.window.key, assessed.assessment.verdict
         plan, memory = self.plans[key.stream], self._memory(key.stream, key.segment)
         before = memory.alarm
-        if verdict not in SILENT:
-            memory.flags.append(verdict not in CALM)
+        if not verdict.silent:
+            memory.flags.append(verdict.moved)
             memory.alarm = persistent(list(memory.flags), plan.windows, plan.of)
         return SeriesSeen(
             key=key,
@@ -83,7 +79,7 @@ class Series:
             alarm=memory.alarm,
             turned=memory.alarm != before,
             detector=plan.detector or "",
-            changes=() if verdict in SILENT else self._changes(memory, assessed),
+            changes=() if verdict.silent else self._changes(memory, assessed),
         )
 
     def _changes(self, memory: _Memory, assessed: WindowAssessed) -> tuple[str, ...]:

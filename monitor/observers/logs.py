@@ -32,7 +32,7 @@ def log(happening: Happening) -> None:
     """An observer that logs what happened."""
     if isinstance(happening, WindowAssessed):
         assessment, window = happening.assessment, happening.window
-        level = logging.INFO if assessment.verdict in ("stable", "insufficient-data") else logging.WARNING
+        level = logging.WARNING if assessment.verdict.moved else logging.INFO
         _say(
             level,
             "window",

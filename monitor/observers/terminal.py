@@ -13,7 +13,6 @@ from rich.text import Text
 from monitor.service.notices import BatchTaken, Happening, Listening, Observer, Turned, WindowAssessed
 
 WINDOWS_SHOWN = 15
-COLOURS = {"stable": "green", "insufficient-data": "dim"}
 
 
 class LiveTable:
@@ -63,13 +62,12 @@ def live_table() -> Iterator[Observer]:
 
 def _row(assessed: WindowAssessed) -> tuple[Text, ...]:
     window, assessment = assessed.window, assessed.assessment
-    verdict = str(assessment.verdict)
     ends = datetime.fromtimestamp(window.key.end / 1e6, UTC)
     segment = f" {window.key.segment}" if window.key.segment else ""
     return (
         Text(f"{ends:%Y-%m-%d %H:%M:%S}Z"),
         Text(window.key.stream + segment),
         Text(f"{window.events:,}"),
-        Text(verdict, style=COLOURS.get(verdict, "bold yellow")),
+        Text(assessment.verdict, style=assessment.verdict.facts.dark_colour),
         Text("; ".join(assessment.reasons)),
     )

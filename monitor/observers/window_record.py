@@ -14,6 +14,7 @@ from monitor.arrays import UNLABELLED
 from monitor.assessment.classifier import FeatureShift, Test
 from monitor.assessment.reasons import describe
 from monitor.assessment.regressor import RegressionAssessment
+from monitor.assessment.verdict import Verdict
 from monitor.priors.estimate import PriorEstimate
 from monitor.reference.regressor import PREDICTION
 from monitor.service.notices import WindowAssessed
@@ -74,7 +75,7 @@ class Reading:
     late: int
     rejected: int
     sampled_out: int
-    verdict: str
+    verdict: Verdict
     reasons: tuple[str, ...]
     classes: tuple[str, ...]
     source_priors: tuple[float, ...]
@@ -172,7 +173,7 @@ def _common(assessment: AnyAssessment, assessed: WindowAssessed, shifts: Mapping
         "late": assessment.counts.late,
         "rejected": assessment.counts.rejected,
         "sampled_out": assessment.counts.sampled_out,
-        "verdict": str(assessment.verdict),
+        "verdict": assessment.verdict,
         "reasons": assessment.reasons,
         "tests": assessment.tests,
         "features": tuple(shifts),

@@ -24,6 +24,16 @@ def test_every_combination_of_evidence_has_a_verdict_and_every_verdict_is_reache
     assert reached | of_regression == set(Verdict)
 
 
+def test_no_two_verdicts_look_the_same():
+    for part in ("headline", "meaning", "mark", "colour", "dark_colour"):
+        assert len({getattr(verdict.facts, part) for verdict in Verdict}) == len(Verdict)
+
+
+def test_only_two_verdicts_wake_nobody():
+    assert [verdict for verdict in Verdict if not verdict.moved] == [Verdict.INSUFFICIENT_DATA, Verdict.STABLE]
+    assert [verdict for verdict in Verdict if verdict.silent] == [Verdict.INSUFFICIENT_DATA]
+
+
 @pytest.mark.parametrize("table", [TABLE, REGRESSION_TABLE])
 def test_no_two_rows_of_the_table_overlap(table):
     for answers in product([True, False], repeat=len(table[0]) - 1):

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from connectors import open_both
-from monitor.assessment.verdict import Verdict
+from monitor.assessment.verdict import Verdict, table
 from monitor.observers.metric_catalogue import CATALOGUE
 from monitor.settings.config import load
 from tests.deploy.parts import DEPLOY, need
@@ -78,9 +78,18 @@ def test_every_alert_says_what_is_wrong_how_bad_it_is_and_has_a_runbook() -> Non
         assert anchor in headings
 
 
-def test_every_verdict_has_its_page_in_the_runbook() -> None:
-    text = (DEPLOY / "RUNBOOK.md").read_text(encoding="utf-8")
-    assert all(f"`{verdict}`" in text for verdict in Verdict)
+def test_runbook_and_readme_have_the_table_of_verdicts() -> None:
+    for path in (DEPLOY / "RUNBOOK.md", DEPLOY.parent / "README.md"):
+        assert table() in path.read_text(encoding="utf-8"), f"put verdict.table() into {path.name}"
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_one_alert_waits_for_each_verdict_that_moved_and_is_as_grave(verdict: Verdict) -> None:
+    told = [rule for rule in rules() if re.search(rf'verdict=~?"([^"]*\|)?{verdict}(\||")', rule["expr"])]
+    assert len(told) == verdict.moved
+    for rule in told:
+        assert rule["labels"]["severity"] == verdict.facts.gravity
+        assert "shiftwatch_alarm" in rule["expr"]
 
 
 def test_dashboards_and_alerts_of_grafana_are_what_their_builder_writes() -> None:
@@ -93,7 +102,6 @@ def test_dashboards_and_alerts_of_grafana_are_what_their_builder_writes() -> Non
     spec.loader.exec_module(build)
     for path, content in build.written().items():
         assert path.read_text(encoding="utf-8") == content, path
-    assert set(build.VERDICTS) == {str(verdict) for verdict in Verdict}
 
 
 def test_panels_do_not_overlap_and_have_descriptions() -> None:

@@ -61,7 +61,7 @@ class Bins:
 
     def worst(self) -> list[Reading]:
         """For each bin the window whose verdict is the gravest."""
-        return [max(group, key=lambda one: GRAVITY.index(one.verdict)) for group in self.groups]
+        return [max(group, key=lambda one: one.verdict.rank) for group in self.groups]
 
     @cached_property
     def effects(self) -> Floats:
@@ -75,18 +75,6 @@ class Bins:
         return np.array(columns, dtype=np.float64).T
 
 
-GRAVITY = (
-    "insufficient-data",
-    "stable",
-    "prior-shift",
-    "covariate-shift",
-    "prior-and-covariate-shift",
-    "unknown-class",
-    "relation-shift",
-    "unexplained",
-)
-
-
 def strip(bins: Bins) -> str:
     """The verdicts over time, a colour each."""
     marks, at = [], 0
@@ -96,7 +84,7 @@ def strip(bins: Bins) -> str:
             f'<rect class="v-{verdict}" x="{at * bins.width:.1f}" width="{length * bins.width:.1f}" height="24"/>'
         )
         at += length
-    shifted = sum(one.verdict not in ("stable", "insufficient-data") for one in bins.readings)
+    shifted = sum(one.verdict.moved for one in bins.readings)
     label = f"Verdicts of {len(bins.readings)} windows: {shifted} of them with a shift"
     return plot(label, 24, "".join(marks), "strip", "verdict")
 

@@ -1,6 +1,7 @@
 """The page itself: what stands where."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from connectors.protocols import NEVER
@@ -10,7 +11,7 @@ from monitor.observers.window_record import Reading
 from monitor.version import __version__
 from monitor.web.page import charts, regression
 from monitor.web.page.charts import Bins
-from monitor.web.page.words import WAITING, Said, moment, number, percent, said, seconds, span, text
+from monitor.web.page.words import moment, number, percent, seconds, span, text
 
 MOST_CLASSES = 6
 MOST_STREAMS = 12
@@ -53,7 +54,7 @@ def document(snapshot: Snapshot, now: float, stream: str = "") -> str:
 def _title(snapshot: Snapshot, shown: Sequence[str]) -> str:
     """What a browser's tab says: how many streams have moved."""
     latest = [tracks[""].latest.verdict for one in shown if "" in (tracks := snapshot.tracks.get(one, {}))]
-    moved = sum(verdict not in ("stable", "insufficient-data") for verdict in latest)
+    moved = sum(verdict.moved for verdict in latest)
     return f"({moved}) Shiftwatch" if moved else "Shiftwatch"
 
 
@@ -62,12 +63,10 @@ def _overview(snapshot: Snapshot, now: float) -> str:
     lines = []
     for name in snapshot.facts:
         track = snapshot.tracks.get(name, {}).get("")
-        verdict, words = _verdict(track)
         graph = charts.strip(Bins(track.readings)) if track else ""
         stale = ' <em class="stale">stale</em>' if track and track.stale(now) else ""
         lines.append(
-            f'<li><a href="/streams/{text(name)}">{text(name)}</a>{_badge(verdict, words.words, words.mark)}{stale}'
-            f"<div>{graph}</div></li>"
+            f'<li><a href="/streams/{text(name)}">{text(name)}</a>{_badge(track)}{stale}<div>{graph}</div></li>'
         )
     return f'<section class="card"><h2>Streams</h2><ul class="overview">{"".join(lines)}</ul></section>'
 
@@ -76,7 +75,7 @@ def _stream(facts: StreamFacts, tracks: Mapping[str, Track], snapshot: Snapshot,
     name, track = facts.stream, tracks.get("")
     if track is None:
         return (
-            f'<section class="card"><h2>{text(name)}</h2>{_badge("waiting", WAITING.words, WAITING.mark)}'
+            f'<section class="card"><h2>{text(name)}</h2>{_badge(None)}'
             f'<p class="muted">{_plan(facts)}; {_reference(facts)}</p></section>'
         )
     bins, latest = Bins(track.readings), track.latest
@@ -93,16 +92,16 @@ def _stream(facts: StreamFacts, tracks: Mapping[str, Track], snapshot: Snapshot,
     )
 
 
-def _verdict(track: Track | None) -> tuple[str, Said]:
-    return ("waiting", WAITING) if track is None else (track.latest.verdict, said(track.latest.verdict))
-
-
-def _badge(verdict: str, words: str, mark: str) -> str:
-    return f'<span class="badge b-{text(verdict)}"><i aria-hidden="true">{mark}</i> {text(words)}</span>'
+def _badge(track: Track | None) -> str:
+    if track is None:
+        return '<span class="badge"><i aria-hidden="true">…</i> Waiting for the first window</span>'
+    verdict = track.latest.verdict
+    mark, headline = verdict.facts.mark, verdict.facts.headline
+    return f'<span class="badge"><i class="v-{verdict}" aria-hidden="true">{mark}</i> {headline}</span>'
 
 
 def _headline(facts: StreamFacts, track: Track, now: float) -> str:
-    latest, words = track.latest, said(track.latest.verdict)
+    latest = track.latest
     stale = ""
     if track.stale(now):
         ago = seconds(now - track.assessed_at)
@@ -113,12 +112,13 @@ def _headline(facts: StreamFacts, track: Track, now: float) -> str:
         factors = zip(latest.classes, latest.multipliers, strict=True)
         told = ", ".join(f"{text(name)} x {number(factor)}" for name, factor in list(factors)[:MOST_CLASSES])
         correction = f"<b>The scores are to be corrected:</b> {told}."
-    elif latest.verdict not in ("stable", "insufficient-data") and latest.relation is None:
+    elif latest.verdict.moved and latest.relation is None:
         correction = f"<b>The scores are not to be corrected:</b> {text(latest.why)}."
     return (
-        f'<div class="head v-{text(latest.verdict)}"><div class="what"><h2>{text(facts.stream)}</h2>'
-        f"{_badge(latest.verdict, words.words, words.mark)}{stale}"
-        f'<ul class="reasons">{reasons}</ul>{_series(track)}<p class="advice">{text(words.advice)} {correction}</p>'
+        f'<div class="head"><div class="what"><h2>{text(facts.stream)}</h2>'
+        f"{_badge(track)}{stale}"
+        f'<ul class="reasons">{reasons}</ul>{_series(track)}'
+        f'<p class="advice">{text(latest.verdict.facts.advice)} {correction}</p>'
         f'<p class="muted">{number(latest.events)} events, {span(latest.key.start, latest.key.end)} · '
         f"{_plan(facts)} · {_reference(facts)}</p></div>"
         f'<div class="shares">{regression.figures(latest) or _shares(facts, latest)}</div></div>'
@@ -297,7 +297,7 @@ def _segments(tracks: Mapping[str, Track], whole: Track) -> str:
     rows = [
         (
             name,
-            said(one.latest.verdict).words,
+            one.latest.verdict.facts.headline,
             number(one.latest.events),
             regression.segment(one.latest) if at is None else _share(one.latest, at),
         )
@@ -317,7 +317,7 @@ def _recent(readings: Sequence[Reading]) -> str:
         (
             span(one.key.start, one.key.end),
             number(one.events),
-            said(one.verdict).words,
+            one.verdict.facts.headline,
             "; ".join(one.reasons),
         )
         for one in reversed(readings[-RECENT:])
@@ -370,13 +370,10 @@ def _reference(facts: StreamFacts) -> str:
 
 
 def _legend(readings: Sequence[Reading]) -> str:
-    counted: dict[str, int] = {}
-    for one in readings:
-        counted[one.verdict] = counted.get(one.verdict, 0) + 1
-    ordered = sorted(counted.items(), key=lambda item: -item[1])
+    counted = Counter(one.verdict for one in readings)
     items = "".join(
-        f'<li><i class="v-{verdict}"></i>{text(said(verdict).words)} <span class="muted">{number(count)}</span></li>'
-        for verdict, count in ordered
+        f'<li><i class="v-{verdict}"></i>{text(verdict.facts.headline)} <span class="muted">{number(count)}</span></li>'
+        for verdict, count in counted.most_common()
     )
     return f'<ul class="legend">{items}</ul>'
 
@@ -403,7 +400,7 @@ def _values(bins: Bins, classes: Sequence[int]) -> str:
     rows = charts.heat_rows(bins)
     values = {
         "time": [span(group[0].key.start, group[-1].key.end) for group in bins.groups],
-        "verdict": [said(one.verdict).words for one in bins.worst()],
+        "verdict": [one.verdict.facts.headline for one in bins.worst()],
         "events": [one.events for one in last],
         "lost": [one.late + one.rejected for one in last],
         "class": shares,

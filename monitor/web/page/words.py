@@ -1,61 +1,8 @@
-"""How things are said on the page: verdicts, numbers, times."""
+"""How things are said on the page: numbers, times."""
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A verdict for a person."""
-
-    words: str
-    advice: str
-    mark: str
-    """Read by those who cannot tell the colours apart."""
-
-
-VERDICTS = {
-    "stable": Said("Nothing has moved", "No action is needed.", "✓"),
-    "prior-shift": Said(
-        "The class mix has moved",
-        "Apply the recalibration, and look for the cause if the new mix is a surprise.",
-        "◐",
-    ),
-    "covariate-shift": Said(
-        "Inputs have moved",
-        "Look at the features named here: a unit, an encoding, a new source. Scores may be off.",
-        "▲",
-    ),
-    "prior-and-covariate-shift": Said(
-        "The class mix and inputs have moved",
-        "Mend the inputs first: the prevalence is less certain than its interval says.",
-        "◮",
-    ),
-    "unknown-class": Said(
-        "Some events look like no known class",
-        "Look at those events: the model has to learn the new class.",
-        "?",
-    ),
-    "relation-shift": Said(
-        "Labels depend on the inputs in another way",
-        "Apply the correction where it is justified, and train the model anew on recent labels.",
-        "⤢",
-    ),
-    "unexplained": Said(
-        "Moved, and no known shift says why",
-        "Compare with a freshly labelled sample.",
-        "!",
-    ),
-    "insufficient-data": Said("Too few events to tell", "Wait, or choose longer windows.", "…"),
-}
-WAITING = Said("Waiting for the first window", "", "…")
-
-
-def said(verdict: str) -> Said:
-    """The words for a verdict; its own name if it is a new one."""
-    return VERDICTS.get(verdict, Said(verdict, "", "•"))
 
 
 def percent(share: float) -> str:
