@@ -90,7 +90,7 @@ class _Matching:
         if g.shape[0] == 0:
             return no_events(method, reference.source_priors, dropped)
         total = np.zeros(kept["projection"].shape[1])
-        for begin, end in _blocks(g.shape[0], total.size):
+        for begin, end in row_blocks(g.shape[0], total.size):
             part = None if features is None else features[begin:end]
             x = g[begin:end] if self.raw else maps.inputs(kept, self.space, g[begin:end], part)
             total += self.feature_map.apply(kept, x).sum(axis=0)
@@ -103,7 +103,7 @@ def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, count
     classes = counts.size
     member = (labels == np.arange(classes)[:, None]).astype(np.float64)
     width = feature_map.apply(kept, x[:1]).shape[1]
-    blocks = list(_blocks(x.shape[0], width))
+    blocks = list(row_blocks(x.shape[0], width))
     sums = sum((member[:, b:e] @ feature_map.apply(kept, x[b:e]) for b, e in blocks), np.zeros((classes, width)))
     means = sums / counts[:, None]
     gram = means @ means.T
@@ -180,6 +180,6 @@ def _deficit_error(kept: Kept, priors: Vector, events: int) -> float:
     return float(np.sqrt(variance + float(priors @ biases) ** 2))
 
 
-def _blocks(rows: int, width: int) -> Iterator[tuple[int, int]]:
+def row_blocks(rows: int, width: int) -> Iterator[tuple[int, int]]:
     size = max(MAP_BLOCK_VALUES // max(width, 1), 16)
     return ((begin, min(begin + size, rows)) for begin in range(0, rows, size))

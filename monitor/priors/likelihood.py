@@ -91,20 +91,20 @@ def maximise(problem: Problem, start: Vector | None = None, tolerance: float = P
     """
     rows = problem.posteriors.shape[0]
     if problem.weights is not None or rows < 2 * WARM_START_ROWS:
-        return _climb(problem, look(problem, problem.source_priors if start is None else start), tolerance)
+        return climb(problem, look(problem, problem.source_priors if start is None else start), tolerance)
     few = replace(problem, posteriors=np.ascontiguousarray(problem.posteriors[::THINNING]))
     lender = maximise(few, start, max(tolerance, LENDER_GAP)).at
     del few
-    bearers = _bearers(problem, lender)
-    lender = _climb(bearers, look(bearers, lender.priors), LENDER_GAP).at
-    finish = _climb(problem, look(problem, lender.priors, lender.hessian), tolerance, bearers)
+    weighted = bearers(problem, lender)
+    lender = climb(weighted, look(weighted, lender.priors), LENDER_GAP).at
+    finish = climb(problem, look(problem, lender.priors, lender.hessian), tolerance, weighted)
     curvature = finish.at.hessian
     if undetermined(curvature).any():
         curvature = look(problem, finish.at.priors).hessian
     return replace(finish, at=replace(finish.at, hessian=curvature, borrowed=False))
 
 
-def _bearers(problem: Problem, near: Local) -> Problem:
+def bearers(problem: Problem, near: Local) -> Problem:
     """Rows that carry the curvature around `near`, weighted to stand for all: about one in `BORROWED_SHARE`.
 
     H is a sum over rows, and a rare class has its share of it in few of them: evenly thinned rows would miss those.
@@ -131,7 +131,7 @@ def _bearers(problem: Problem, near: Local) -> Problem:
     return replace(problem, posteriors=np.concatenate(chosen), weights=np.concatenate(weights))
 
 
-def _climb(problem: Problem, here: Local, tolerance: float, few: Problem | None = None) -> Optimum:
+def climb(problem: Problem, here: Local, tolerance: float, few: Problem | None = None) -> Optimum:
     if not np.isfinite(here.value):
         here = look(problem, 0.99 * here.priors + 0.01 * problem.source_priors)
     gap_before = np.inf

@@ -173,15 +173,15 @@ def _fit_fourier(rows: Matrix, labels: Labels, generator: np.random.Generator) -
 def _fit_gaussian(rows: Matrix, labels: Labels, generator: np.random.Generator) -> dict[str, Matrix]:
     sigma = bandwidth(rows, labels, generator)
     landmarks = rows[stratified(labels, LANDMARKS, generator)]
-    return _whitened(landmarks, gaussian_kernel(landmarks, landmarks, sigma)) | {"sigma": np.array([sigma])}
+    return whitened(landmarks, gaussian_kernel(landmarks, landmarks, sigma)) | {"sigma": np.array([sigma])}
 
 
 def _fit_energy(rows: Matrix, labels: Labels, generator: np.random.Generator) -> dict[str, Matrix]:
     landmarks = rows[stratified(labels, LANDMARKS, generator)]
-    return _whitened(landmarks, energy_kernel(landmarks, landmarks))
+    return whitened(landmarks, energy_kernel(landmarks, landmarks))
 
 
-def _whitened(landmarks: Matrix, kernel: Matrix) -> dict[str, Matrix]:
+def whitened(landmarks: Matrix, kernel: Matrix) -> dict[str, Matrix]:
     """Landmarks, and the matrix that turns kernel values against them into orthonormal coordinates of their span."""
     values, vectors = np.linalg.eigh(kernel)
     kept = values > SINGULAR**0.5 * max(float(values[-1]), np.finfo(np.float64).tiny)

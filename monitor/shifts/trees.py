@@ -67,17 +67,17 @@ class AdaptedModel:
     original: tuple[Vector, ...]
     adapted: tuple[AdaptedThresholds, ...]
     fingerprint: str
-    _trees: tuple[Tree, ...]
+    trees: tuple[Tree, ...]
 
     def predict_proba(self, X: ArrayLike) -> Matrix:
         """Class posteriors, those of the training mix, in the order of `classes`."""
         columns = check_array(X, dtype=np.float32, ensure_all_finite="allow-nan")
-        if columns.shape[1] != self._trees[0].n_features:
-            raise InputError(f"X: want {self._trees[0].n_features} features, got {columns.shape[1]}")
-        total = self._trees[0].predict(columns)
-        for tree in self._trees[1:]:
+        if columns.shape[1] != self.trees[0].n_features:
+            raise InputError(f"X: want {self.trees[0].n_features} features, got {columns.shape[1]}")
+        total = self.trees[0].predict(columns)
+        for tree in self.trees[1:]:
             total += tree.predict(columns)
-        return np.asarray(total / len(self._trees) if len(self._trees) > 1 else total, dtype=np.float64)
+        return np.asarray(total / len(self.trees) if len(self.trees) > 1 else total, dtype=np.float64)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The likeliest class of each row."""
@@ -216,7 +216,7 @@ class _Versatile:
                 AdaptedThresholds(frozen_vector(moved, "thresholds"), swapped) for moved, swapped in thresholds
             ),
             fingerprint=self._fingerprint(),
-            _trees=tuple(rebuilt(tree, *moved) for tree, moved in zip(trees, thresholds, strict=True)),
+            trees=tuple(rebuilt(tree, *moved) for tree, moved in zip(trees, thresholds, strict=True)),
         )
 
     def _columns(self, X: ArrayLike) -> Columns:

@@ -23,7 +23,7 @@ import scipy
 from scipy.optimize import minimize
 
 from monitor.priors import counting, em, intervals, maps
-from monitor.priors.by_matching import _blocks
+from monitor.priors.by_matching import row_blocks
 from monitor.priors.histogram import Histogram
 from monitor.tolerances import LIKELIHOOD_GAP
 from tests.bench import priors_quapy
@@ -114,12 +114,12 @@ def fourier_row(events: int) -> list[list[str]]:
 
     def ours() -> object:
         total = np.zeros(1000)
-        for begin, end in _blocks(len(x), 1000):
+        for begin, end in row_blocks(len(x), 1000):
             total += maps.fourier(x[begin:end], frequencies).sum(axis=0)
         return total
 
     def bare() -> None:
-        for begin, end in _blocks(len(x), 1000):
+        for begin, end in row_blocks(len(x), 1000):
             np.cos(x[begin:end] @ wide)
 
     mine, least = best_of(ours, 2), best_of(bare, 2)

@@ -83,12 +83,14 @@ def test_a_followed_file_yields_a_line_only_once_it_is_whole(tmp_path: Path) -> 
     assert [list(batch.records) for batch in source.poll(0)] == [[b"two", b"three"]]
 
 
-def test_a_new_file_in_a_followed_directory_comes_as_a_new_partition(tmp_path: Path) -> None:
+def test_a_new_file_in_a_followed_directory_comes_as_a_new_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a").write_bytes(b"1\n")
     source = opened(JsonlSource(tmp_path, JsonlOptions(follow=True)))
     assert source.reassigned(nothing) is None
     (tmp_path / "b").write_bytes(b"2\n")
-    source._listed = 0.0  # the next look is due
+    monkeypatch.setattr("connectors.jsonl.LISTING", 0.0)  # the next look is due
     change = source.reassigned(nothing)
     assert change is not None
     assert dict(change.came) == {"b": None}

@@ -167,7 +167,7 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 def test_a_full_disk_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     full = Path("/dev/full")
     sink = ResultFiles(tmp_path / "r", ResultFileOptions(dead_letters=full))
-    sink._files = {"dead-letters": full.open("ab")}
+    sink.recover()
     sink.write(Message("dead-letters", b"", b"1"))
     with pytest.raises(ConnectorError, match="/dev/full: cannot be written: No space left"):
         sink.commit(checkpoint({}))

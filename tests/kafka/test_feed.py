@@ -13,9 +13,13 @@ from tests.recalibration.test_client import message
 
 
 def send(bootstrap: str, topic: str, *messages: Recalibration) -> None:
+    send_bytes(bootstrap, topic, *((each.validity.stream.encode(), encode(each)) for each in messages))
+
+
+def send_bytes(bootstrap: str, topic: str, *records: tuple[bytes, bytes]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
-    for each in messages:
-        producer.produce(topic, key=each.validity.stream.encode(), value=encode(each), partition=0)
+    for key, value in records:
+        producer.produce(topic, key=key, value=value, partition=0)
     producer.flush(10)
 
 
@@ -30,6 +34,17 @@ def test_the_latest_message_of_the_stream_is_in_force_and_a_newer_one_follows(mo
     assert client.status().recalibration == message((0.1, 0.2, 0.7), "w2")
     send(broker.bootstrap, topic, replace(message(window="w3"), apply=False, reason="the verdict is unexplained"))
     assert client.refresh().reason == "the verdict is unexplained"
+    feed.close()
+
+
+def test_a_record_that_is_no_message_costs_no_later_one_of_the_topic(mock_cluster: MockCluster) -> None:
+    broker, topic = mock_broker(mock_cluster), unique("recalibrations")
+    broker.create(topic)
+    send_bytes(broker.bootstrap, topic, *((b"s", value) for value in (b"[1]", encode(message()), b"oops")))
+    feed = KafkaFeed(f"kafka://{broker.bootstrap}/{topic}", "s", api_version=(2, 1))
+    client = RecalibrationClient(feed, "s")
+    assert "cannot be read" in client.refresh().trouble
+    assert client.refresh().recalibration == message()
     feed.close()
 
 

@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from connectors.kafka import source_settings
+from connectors.kafka.driver import Place
 from connectors.kafka.python_driver import PythonReader
 from tests.kafka.apache import Cluster
 from tests.kafka.topics import Broker, unique
@@ -39,8 +40,10 @@ def test_partitions_that_are_added_while_polls_are_short_are_read(broker: Broker
         poll_until(reader, 0.0, lambda: reader.membership() is not None)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
-        wait_until(lambda: len(looked_at(reader, topic)) == 3, "the client sees three partitions")
-        poll_until(reader, 0.0, lambda: reader.membership() is not None and len(assigned(reader)) == 3)
+        # Asked for the end of a partition that it does not know, the client looks at the topic at once.
+        added = frozenset({Place(topic, 1), Place(topic, 2)})
+        wait_until(lambda: reader.latest(added).keys() == added, "the client sees three partitions")
+        poll_until(reader, 0.0, lambda: reader.membership() is not None and all(map(is_assigned(reader), added)))
     finally:
         reader.close()
 
@@ -60,21 +63,15 @@ def joined(broker: Broker, topic: str) -> PythonReader:
     return reader
 
 
-def assigned(reader: PythonReader) -> set[object]:
-    return set(reader._consumer.assignment())
-
-
-def looked_at(reader: PythonReader, topic: str) -> set[int]:
-    """The topic's partitions, looked for at once; the client would do so within some minutes."""
-    reader._consumer.topics()
-    return set(reader._consumer.partitions_for_topic(topic))
+def is_assigned(reader: PythonReader) -> Callable[[Place], bool]:
+    return lambda place: reader.position(place) is not None
 
 
 def poll_until(reader: PythonReader, seconds: float, reached: Callable[[], bool]) -> None:
     """In a hurry: no pause but the polls' own."""
     deadline = time.monotonic() + 10
     while not reached():
-        assert time.monotonic() < deadline, f"not reached, in state {reader._consumer.group_metadata().state}"
+        assert time.monotonic() < deadline, f"not reached, as a member: {reader.membership()}"
         poll(reader, seconds)
 
 

@@ -123,7 +123,7 @@ def test_a_thinned_start_reaches_the_same_optimum() -> None:
     g, _, _ = Problem.simple(5, 1.2).draw(3 * WARM_START_ROWS, rng.dirichlet(np.ones(5)), rng)
     pi = np.full(5, 0.2)
     large = em.maximum_likelihood(g, pi)
-    direct = likelihood._climb(likelihood.Problem(g, pi), likelihood.look(likelihood.Problem(g, pi), pi), 1e-13)
+    direct = likelihood.climb(likelihood.Problem(g, pi), likelihood.look(likelihood.Problem(g, pi), pi), 1e-13)
     np.testing.assert_allclose(large.priors, direct.at.priors, atol=1e-9)
     assert large.gap <= 1e-12
 
@@ -133,14 +133,14 @@ def test_rare_classes_keep_their_curvature_when_it_is_borrowed() -> None:
     rng = np.random.default_rng(3)
     g, _, _ = Problem.simple(6, 3.0).draw(6 * WARM_START_ROWS, np.array([0.4, 0.3, 0.29, 0.0094, 0.0003, 0.0003]), rng)
     problem = likelihood.Problem(g, np.full(6, 1 / 6))
-    best = likelihood._climb(problem, likelihood.look(problem, problem.source_priors), 1e-13).at
+    best = likelihood.climb(problem, likelihood.look(problem, problem.source_priors), 1e-13).at
     scales = np.sqrt(np.diag(best.hessian))
 
     def misses(rows: likelihood.Problem) -> float:
         difference = likelihood.look(rows, best.priors).hessian - best.hessian
         return float(np.linalg.norm(difference / np.outer(scales, scales), 2))
 
-    bearers = likelihood._bearers(problem, best)
+    bearers = likelihood.bearers(problem, best)
     evenly = likelihood.Problem(g[:: len(g) // len(bearers.posteriors)], problem.source_priors)
     assert len(bearers.posteriors) < len(g) / 10
     assert misses(bearers) < 0.25

@@ -33,10 +33,10 @@ def test_a_kernel_map_with_every_row_a_landmark_is_the_exact_pairwise_matching(k
 
     gram, scores = naive.kernel_matching(gaussian if kind == "gaussian" else energy, x, labels, window, 3)
     if kind == "gaussian":
-        kept = maps._whitened(x, maps.gaussian_kernel(x, x, 1.3)) | {"sigma": np.array([1.3])}
+        kept = maps.whitened(x, maps.gaussian_kernel(x, x, 1.3)) | {"sigma": np.array([1.3])}
         feature_map = maps.GAUSSIAN
     else:
-        kept = maps._whitened(x, maps.energy_kernel(x, x))
+        kept = maps.whitened(x, maps.energy_kernel(x, x))
         feature_map = maps.ENERGY
     counts = np.bincount(labels).astype(float)
     reduced = reduce(feature_map, kept, x, labels, counts)
@@ -99,7 +99,7 @@ def test_the_hard_form_does_not_depend_on_the_origin_and_the_soft_one_does() -> 
     answers = {}
     for soft in (False, True):
         for shift in (0.0, 3.0):
-            kept = maps._whitened(x + shift, maps.energy_kernel(x + shift, x + shift))
+            kept = maps.whitened(x + shift, maps.energy_kernel(x + shift, x + shift))
             images = maps.ENERGY.apply(kept, x + shift)
             means = np.array([images[labels == k].mean(axis=0) for k in range(3)])
             found = matching.match(means, 0.7 * maps.ENERGY.apply(kept, window + shift).mean(axis=0), soft=soft)

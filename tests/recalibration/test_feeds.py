@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
 
-from monitor.recalibration import KafkaFeed, RecalibrationClient
+from monitor.recalibration import RecalibrationClient
 from monitor.recalibration.feeds import HttpFeed
 from tests.recalibration.test_client import CLASSES, FakeFeed, client_of, message
 
@@ -185,32 +184,3 @@ def test_a_models_classes_may_be_numbers() -> None:
     assert client.status().correcting
     np.testing.assert_allclose(client.apply([ROWS[0][::-1]])[0][::-1], client_of(message()).apply(ROWS)[0])
     assert client.threshold(np.int64(2)) == client_of(message()).threshold(CLASSES[2])  # type: ignore[arg-type]
-
-
-class Topic:
-    """A consumer whose records all come with the first poll."""
-
-    def __init__(self, *values: bytes) -> None:
-        self._values, self._position = values, 0
-
-    def assignment(self) -> set[str]:
-        return {"p"}
-
-    def end_offsets(self, places: set[str]) -> dict[str, int]:
-        return dict.fromkeys(places, len(self._values))
-
-    def position(self, _: str) -> int:
-        return self._position
-
-    def poll(self, timeout_ms: int) -> dict[str, list[SimpleNamespace]]:
-        assert timeout_ms
-        self._position = len(self._values)
-        return {"p": [SimpleNamespace(key=b"s", value=value) for value in self._values]}
-
-
-def test_a_record_that_is_no_message_costs_no_later_one_of_the_topic() -> None:
-    feed = KafkaFeed("kafka://broker:9092/topic", "s")
-    feed._consumer = Topic(b"[1]", GOOD, b"oops")
-    client = RecalibrationClient(feed, "s")
-    assert "cannot be read" in client.refresh().trouble
-    assert client.refresh().recalibration == message()

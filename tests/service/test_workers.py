@@ -1,5 +1,6 @@
 """Windows assessed beside the loop: the same bytes in the same order, and a process that may die at any time."""
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -59,18 +60,18 @@ def said(done: list[Done]) -> list[bytes]:
     return [message.value for one in done for answer in one.answers for message in answer.published.messages]
 
 
-def process_of(workers: Workers) -> int:
-    (worker,) = workers._workers
-    pid = worker._process.pid
-    assert pid is not None
-    return pid
+def process_of_worker() -> int:
+    """Of the one that runs."""
+    (process,) = multiprocessing.active_children()
+    assert process.pid is not None
+    return process.pid
 
 
-def kill(workers: Workers) -> None:
+def kill_worker() -> None:
     """And wait for all of its threads: until the last one is gone the pipe is open."""
-    (worker,) = workers._workers
-    worker._process.kill()
-    worker._process.join()
+    (process,) = multiprocessing.active_children()
+    process.kill()
+    process.join()
 
 
 def alive(pid: int) -> bool:
@@ -112,7 +113,7 @@ def test_a_killed_worker_is_replaced_and_its_windows_are_assessed_again(workers:
     done = all_of(assessing, windows[:1])
     for each in windows[1:3]:
         assessing.hand_in(each)
-    kill(assessing)
+    kill_worker()
     done += all_of(assessing, windows[3:])
     assert said(done) == said(all_of(Here(WATCHED), windows))
 
@@ -120,16 +121,16 @@ def test_a_killed_worker_is_replaced_and_its_windows_are_assessed_again(workers:
 def test_a_worker_that_dies_while_it_has_nothing_to_do_is_replaced_too(workers: Callable[[int], Workers]) -> None:
     assessing = workers(1)
     all_of(assessing, [window(1)])
-    kill(assessing)
+    kill_worker()
     assert said(all_of(assessing, [window(2)])) == said(all_of(Here(WATCHED), [window(2)]))
 
 
 def test_a_window_that_kills_every_worker_is_a_clear_error(workers: Callable[[int], Workers]) -> None:
     assessing = workers(1)
     assessing.hand_in(window(7, events=400_000))
-    kill(assessing)
+    kill_worker()
     assert assessing.take(0.0) == []
-    kill(assessing)
+    kill_worker()
     with pytest.raises(WorkerError, match=r"ended twice over window s//7/8 \(400000 events\), now by signal 9"):
         assessing.take(10.0)
 
@@ -146,11 +147,11 @@ def test_workers_ignore_the_signals_that_are_for_the_service_and_end_with_it(
 ) -> None:
     assessing = workers(1)
     all_of(assessing, [window(1)])
-    pid = process_of(assessing)
+    pid = process_of_worker()
     for number in (signal.SIGTERM, signal.SIGINT):
         os.kill(pid, number)
     assert len(all_of(assessing, [window(2)])) == 1
-    assert process_of(assessing) == pid
+    assert process_of_worker() == pid
     assessing.close()
     assert not alive(pid)
 

@@ -155,7 +155,7 @@ def test_node_local_percentiles_are_those_counted_by_hand(priors) -> None:
     ratios = [1.0, 1.0] if priors is None else list(np.array(priors) / source)
     D = D**3
     adapted = tree.adapt(D, priors, strategy="percentile")
-    paths = adapted._trees[0].decision_path(D)
+    paths = adapted.trees[0].decision_path(D)
     reached = np.asarray(paths.sum(axis=0)).ravel()
     for node, (k, rows) in slow_percentiles(tree, X, y, D, ratios).items():
         assert reached[node] == rows
