@@ -6,8 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from monitor.commands.run import configured, opened
-from monitor.reference.loading import AnyReference
-from monitor.reference.regressor import RegressionReference
+from monitor.kinds import kind_of
 from monitor.settings.config import StreamSettings
 from monitor.settings.tables import duration_text
 from monitor.tolerances import REFERENCE_WINDOWS
@@ -30,17 +29,16 @@ def check(path: Path) -> int:
         reference = watched[name].reference
         features = ", ".join(feature.name for feature in reference.schema.features) or "none"
         facts = f"{reference.version[:12]}\n{reference.events:,} events"
-        table.add_row(name, _windows(stream), facts, _answers(reference), features, _advice(stream, reference.events))
+        table.add_row(
+            name,
+            _windows(stream),
+            facts,
+            kind_of(reference).described(reference),
+            features,
+            _advice(stream, reference.events),
+        )
     console.print(table)
     return 0
-
-
-def _answers(reference: AnyReference) -> str:
-    """What the events of the stream are scored with."""
-    if isinstance(reference, RegressionReference):
-        inputs = ", ".join(reference.input_names)
-        return f"label on {inputs}\nerror {reference.error:.3g}, {reference.wanted} labels wanted"
-    return ", ".join(f"{c} {p:.3g}" for c, p in zip(reference.classes, reference.source_priors, strict=True))
 
 
 def _windows(stream: StreamSettings) -> str:

@@ -19,9 +19,9 @@ from connectors.worlds import Period, World, tour
 from monitor.assessment.classifier import Assessment
 from monitor.commands.run import watch
 from monitor.errors import ConfigurationError
+from monitor.kinds import Assessed
 from monitor.reference.classifier import Reference
 from monitor.service.notices import Happening, WindowAssessed
-from monitor.service.publishing import AnyAssessment
 from monitor.settings.config import load
 from monitor.tolerances import REFERENCE_WINDOWS
 
@@ -56,7 +56,7 @@ class Judged:
     """One window: what was injected into it, and what was said."""
 
     injected: Injected
-    assessment: AnyAssessment
+    assessment: Assessed
 
     @property
     def right(self) -> bool:
@@ -82,7 +82,7 @@ def demo(folder: Path, *, seed: int, fast: bool) -> int:
 
 def watched(folder: Path, options: SyntheticOptions, *, fast: bool) -> list[Judged]:
     """Run the configuration in the folder; its windows beside what was injected into them."""
-    said: list[AnyAssessment] = []
+    said: list[Assessed] = []
 
     def listen(happening: Happening) -> None:
         if isinstance(happening, WindowAssessed):
@@ -94,7 +94,7 @@ def watched(folder: Path, options: SyntheticOptions, *, fast: bool) -> list[Judg
     return compare(SyntheticSource(options).injected(), said)
 
 
-def compare(injected: Sequence[Injected], said: Sequence[AnyAssessment]) -> list[Judged]:
+def compare(injected: Sequence[Injected], said: Sequence[Assessed]) -> list[Judged]:
     """Each window with the period that its middle lies in."""
     middles = [(assessment.key.start + assessment.key.end) // 2 for assessment in said]
     return [

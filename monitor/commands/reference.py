@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from monitor.errors import InputError
 
 if TYPE_CHECKING:
-    from monitor.reference.loading import AnyReference
+    from monitor.reference.base import FiledReference
 
 BUILD = """\
 The file holds labelled events that the model was not trained on: .jsonl with scored events and their `label`, or
@@ -110,22 +110,22 @@ def _seed(said: str) -> int:
 
 
 def _show(given: argparse.Namespace) -> int:
-    from monitor.reference.loading import load_reference  # noqa: PLC0415
+    from monitor.kinds import load_reference  # noqa: PLC0415
 
     _print(_summary(load_reference(given.reference), given.reference))
     return 0
 
 
 def _diff(given: argparse.Namespace) -> int:
+    from monitor.kinds import load_reference  # noqa: PLC0415
     from monitor.reference.description import differences  # noqa: PLC0415
-    from monitor.reference.loading import load_reference  # noqa: PLC0415
 
     found = differences(load_reference(given.old), load_reference(given.new))
     _print("\n".join(found) if found else "the references are the same")
     return 1 if found else 0
 
 
-def _summary(reference: "AnyReference", path: Path) -> str:
+def _summary(reference: "FiledReference", path: Path) -> str:
     from monitor.reference.description import explain  # noqa: PLC0415
 
     return f"{path}\n{explain(reference)}"

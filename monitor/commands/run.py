@@ -17,10 +17,10 @@ from connectors.protocols import Keyed, Sink, Source
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events.decoding import Decoder
 from monitor.events.schema import StreamSchema
+from monitor.kinds import KINDS, kind_of, load_reference
 from monitor.observers.alarms import Series, SeriesPlan
 from monitor.observers.logs import Totals, log, logging_to_stderr
-from monitor.reference.loading import AnyReference, load_reference
-from monitor.reference.regressor import RegressionReference
+from monitor.reference.base import FiledReference
 from monitor.service.loop import Pace, Service
 from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
 from monitor.service.notices import BatchTaken, Happening, Listening, Observer
@@ -28,9 +28,6 @@ from monitor.service.publishing import Watched
 from monitor.service.workers import Workers
 from monitor.settings.config import Config, StreamSettings, load
 from monitor.shifts.outline import Outline
-from monitor.windows.assembly import Plan
-from monitor.windows.by_time import TimePlan
-from monitor.windows.label_evidence import EvidencePlan
 
 ENDING = ("jsonl:", "synthetic:")
 
@@ -146,7 +143,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
             schema = replace(reference.schema, stream=name)
             watched[name] = Watched(
                 reference=replace(reference, schema=schema),
-                plan=_plan(stream, reference),
+                plan=kind_of(reference).plan(stream.window.plan, reference, stream.evidence),
                 most_segments=stream.max_segments,
                 dead_letter_late=stream.dead_letter_late,
                 awaited=None if stream.labels is None else stream.labels.awaited,
@@ -158,19 +155,14 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
     return *ends, watched
 
 
-def _misplaced(stream: StreamSettings, reference: AnyReference) -> Iterator[str]:
-    """Settings of the other kind of stream."""
-    regression = isinstance(reference, RegressionReference)
-    if stream.evidence is not None and not regression:
-        yield "`evidence` is for regression streams; the reference is a classifier's (its labels: `labels`)"
-    if stream.changes == "prior-shift" and regression:
-        yield '`changes = "prior-shift"` is for classifiers; the reference is a regressor\'s'
-    if stream.outline is not None and regression:
-        yield "`outline` is for classifiers; the reference is a regressor's"
-    if stream.labels is not None and regression:
-        yield "`labels` is for classifiers; the reference is a regressor's (its labels: `evidence`)"
-    if stream.corrected != "no" and regression:
-        yield "`corrected` is for classifiers: a regressor's events have no posteriors"
+def _misplaced(stream: StreamSettings, reference: FiledReference) -> Iterator[str]:
+    """Settings that are for streams of another kind."""
+    own = kind_of(reference)
+    for setting in sorted(frozenset[str]().union(*(kind.settings for kind in KINDS.values())) - own.settings):
+        if stream.has(setting):
+            takers = " and ".join(f"{kind.name}s" for kind in KINDS.values() if setting in kind.settings)
+            labels = f" (its labels: `{own.labels}`)" if setting in {kind.labels for kind in KINDS.values()} else ""
+            yield f"`{setting}` is for {takers}; the reference is a {own.name}'s{labels}"
 
 
 def _outline(stream: StreamSettings, schema: StreamSchema) -> Outline:
@@ -188,14 +180,6 @@ def _outline(stream: StreamSettings, schema: StreamSchema) -> Outline:
             [f"{stream.outline}: the model decides by {', '.join(unknown)}, which stream {schema.stream} has not"]
         )
     return outline
-
-
-def _plan(stream: StreamSettings, reference: AnyReference) -> Plan:
-    """The rules of the stream's windows; those of a regressor also gather labels."""
-    plan = stream.window.plan
-    if isinstance(plan, TimePlan) and isinstance(reference, RegressionReference):
-        return replace(plan, evidence=EvidencePlan(stream.evidence or plan.size, reference.enough))
-    return plan
 
 
 def service(

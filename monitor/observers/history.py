@@ -9,15 +9,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from connectors.protocols import Report, Reporting, ReportingSink, SinkReport
+from monitor.kinds import Assessed
 from monitor.labels.outcomes import OutcomeResult
 from monitor.labels.store import LabelFlow
 from monitor.limits import CHANGES_SHOWN, REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS, STALE_AFTER, STALE_WINDOWS
 from monitor.observers.window_record import Reading, reading_of
+from monitor.reference.classifier import Reference
 from monitor.reference.regressor import RegressionReference
 from monitor.service.loop import Clock
 from monitor.service.notices import (
@@ -31,7 +33,7 @@ from monitor.service.notices import (
     Turned,
     WindowAssessed,
 )
-from monitor.service.publishing import AnyAssessment, Watched
+from monitor.service.publishing import Watched
 from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan
 
@@ -133,11 +135,12 @@ def facts(name: str, watched: Watched) -> StreamFacts:
             relation=RelationFacts(reference.input_names, reference.wanted, reference.error),
             **common,
         )
+    classifier = cast(Reference, reference)
     return StreamFacts(
-        classes=reference.classes,
-        source_priors=tuple(reference.source_priors.tolist()),
+        classes=classifier.classes,
+        source_priors=tuple(classifier.source_priors.tolist()),
         positive=reference.schema.positive,
-        estimator=reference.estimator,
+        estimator=classifier.estimator,
         **common,
     )
 
@@ -147,7 +150,7 @@ class Track:
     """The latest windows of one stream, or of one of its segments; the newest is last."""
 
     readings: tuple[Reading, ...]
-    assessment: AnyAssessment
+    assessment: Assessed
     """The newest window's, with its whole result."""
     recalibration: bytes
     """The newest window's, as JSON."""

@@ -5,20 +5,20 @@ A reading is small and frozen. It is made on the loop, once per window; everythi
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import UNLABELLED
-from monitor.assessment.classifier import FeatureShift, Test
+from monitor.assessment.classifier import Assessment, FeatureShift, Test
 from monitor.assessment.reasons import describe
 from monitor.assessment.regressor import RegressionAssessment
 from monitor.assessment.verdict import Verdict
+from monitor.kinds import Assessed
 from monitor.priors.estimate import PriorEstimate
 from monitor.reference.regressor import PREDICTION
 from monitor.service.notices import WindowAssessed
-from monitor.service.publishing import AnyAssessment
 from monitor.windows.window import Window, WindowKey
 
 Floats = NDArray[np.float32]
@@ -123,6 +123,7 @@ def reading_of(assessed: WindowAssessed) -> Reading:
     assessment = assessed.assessment
     if isinstance(assessment, RegressionAssessment):
         return _of_regression(assessment, assessed)
+    assessment = cast(Assessment, assessment)
     window, told = assessed.window, assessment.prevalence
     realised, labelled = _realised(window, len(assessment.classes))
     return Reading(
@@ -165,7 +166,7 @@ def _of_regression(assessment: RegressionAssessment, assessed: WindowAssessed) -
     )
 
 
-def _common(assessment: AnyAssessment, assessed: WindowAssessed, shifts: Mapping[str, FeatureShift]) -> dict[str, Any]:
+def _common(assessment: Assessed, assessed: WindowAssessed, shifts: Mapping[str, FeatureShift]) -> dict[str, Any]:
     """What the windows of all streams have."""
     return {
         "key": assessment.key,

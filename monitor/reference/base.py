@@ -31,6 +31,11 @@ class FiledReference(ABC):
     version: str
     """The hash of the content."""
 
+    @property
+    @abstractmethod
+    def events(self) -> int:
+        """All labelled events that it was made from."""
+
     def encode(self, features: Any) -> Matrix:
         """A table of raw feature values (a data frame, rows with names in them) as a window's feature matrix."""
         return encode_table(features, self.schema.features)

@@ -5,13 +5,13 @@ from itertools import zip_longest
 import numpy as np
 
 from monitor.arrays import Vector
+from monitor.reference.base import FiledReference
 from monitor.reference.classifier import Reference
-from monitor.reference.loading import AnyReference
 from monitor.reference.regressor import RegressionReference
 from monitor.shifts.profile import FeatureProfile
 
 
-def explain(reference: AnyReference) -> str:
+def explain(reference: FiledReference) -> str:
     """What somebody who was handed the file should know."""
     facts = reference.facts
     made = [
@@ -24,7 +24,11 @@ def explain(reference: AnyReference) -> str:
         f"  events       {facts['events']:,} labelled"
         + (f", of which {facts['rows']:,} were kept as a sample" if facts["rows"] < facts["events"] else ""),
     ]
-    lines += _relation(reference) if isinstance(reference, RegressionReference) else _classes(reference)
+    match reference:
+        case RegressionReference():
+            lines += _relation(reference)
+        case Reference():
+            lines += _classes(reference)
     if reference.features:
         lines.append("  features")
         width = max(len(p.feature.name) for p in reference.features)
@@ -77,15 +81,21 @@ def _feature(p: FeatureProfile) -> str:
     return f"number, {low:.4g} | {median:.4g} | {high:.4g} (1 %, median, 99 %), {exact}{absent}"
 
 
-def differences(old: AnyReference, new: AnyReference) -> list[str]:
+def differences(old: FiledReference, new: FiledReference) -> list[str]:
     """What changed, most important first; empty when the content is the same."""
     if old.version == new.version:
         return []
     lines = [f"version: {old.version} -> {new.version}"]
-    if isinstance(old, RegressionReference) and isinstance(new, RegressionReference):
-        return lines + _regression_differences(old, new)
-    if isinstance(old, RegressionReference) or isinstance(new, RegressionReference):
-        return [*lines, "one is of a classifier, the other of a regression stream"]
+    match old, new:
+        case RegressionReference(), RegressionReference():
+            return lines + _regression_differences(old, new)
+        case Reference(), Reference():
+            return lines + _classifier_differences(old, new)
+    return [*lines, "one is of a classifier, the other of a regression stream"]
+
+
+def _classifier_differences(old: Reference, new: Reference) -> list[str]:
+    lines = []
     for name, before, after in (
         ("stream", old.schema.stream, new.schema.stream),
         ("classes", ", ".join(old.classes), ", ".join(new.classes)),

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from connectors.protocols import Checkpoint
+from monitor.kinds import Assessed
 from monitor.labels.outcomes import OutcomeResult
 from monitor.labels.store import LabelFlow
 from monitor.recalibration import Recalibration, withheld
-from monitor.service.publishing import AnyAssessment
 from monitor.windows.window import Window, WindowKey
 
 
@@ -36,7 +36,7 @@ class BatchTaken:
 class WindowAssessed:
     """One window was closed and assessed; its result is written but not yet committed."""
 
-    assessment: AnyAssessment
+    assessment: Assessed
     window: Window
     seconds: float
     doubt: str = ""

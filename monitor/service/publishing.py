@@ -4,28 +4,24 @@ Pure: it depends on the window and on the stream's settings alone, so it may run
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from connectors.protocols import Message
-from monitor.assessment.classifier import Assessment, assess
 from monitor.assessment.message import encode
-from monitor.assessment.regressor import RegressionAssessment, assess_regression
+from monitor.kinds import Assessed, kind_of
 from monitor.labels.store import Awaited
-from monitor.reference.loading import AnyReference
-from monitor.reference.regressor import RegressionReference
+from monitor.reference.base import FiledReference
 from monitor.service.corrected_events import Corrected, corrected_events
-from monitor.shifts.outline import Outline, follow
+from monitor.shifts.outline import Outline
 from monitor.windows.assembly import Plan
 from monitor.windows.window import Window, WindowKey, by_segment
-
-AnyAssessment = Assessment | RegressionAssessment
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
     """One stream: what it is compared with and how it is cut into windows."""
 
-    reference: AnyReference
+    reference: FiledReference
     plan: Plan
     most_segments: int = 20
     dead_letter_late: bool = False
@@ -46,7 +42,7 @@ class Watched:
 class Published:
     """The assessment of one window, or of one segment of it, and all that is published of it, in this order."""
 
-    assessment: AnyAssessment
+    assessment: Assessed
     messages: tuple[Message, ...]
 
 
@@ -58,7 +54,7 @@ def parts(window: Window, watched: Watched) -> tuple[Window, ...]:
 def published(window: Window, watched: Watched) -> Iterator[Published]:
     """One for each of its `parts`."""
     for part in parts(window, watched):
-        assessment = assessed(part, watched)
+        assessment = kind_of(watched.reference).assess(part, watched.reference, watched.outline)
         again = watched.corrected == "window" and not part.key.segment
         yield Published(
             assessment=assessment,
@@ -68,18 +64,6 @@ def published(window: Window, watched: Watched) -> Iterator[Published]:
                 *(corrected_events(part, assessment.recalibration) if again else ()),
             ),
         )
-
-
-def assessed(window: Window, watched: Watched) -> AnyAssessment:
-    """By the kind of the reference."""
-    if isinstance(watched.reference, RegressionReference):
-        return assess_regression(window, watched.reference)
-    assessment = assess(window, watched.reference)
-    if watched.outline is None:
-        return assessment
-    moved = {name: one for name, one in assessment.recalibration.inputs.items() if name in watched.outline.names}
-    tree = follow(watched.outline, moved)
-    return replace(assessment, recalibration=replace(assessment.recalibration, tree=tree))
 
 
 def feed_key(window: WindowKey) -> bytes:

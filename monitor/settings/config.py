@@ -147,6 +147,12 @@ class StreamSettings:
         if self.evidence == 0:
             yield "want `evidence` above zero"
 
+    def has(self, setting: str) -> bool:
+        """Whether a setting (`setting`, or `setting = "value"`) was made."""
+        name, _, value = setting.partition(" = ")
+        said = getattr(self, name)
+        return said == value.strip('"') if value else said not in (None, "no")
+
 
 @dataclass(frozen=True, slots=True)
 class PaceSettings:

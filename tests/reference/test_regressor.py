@@ -10,7 +10,7 @@ import pytest
 from monitor import Reference, RegressionReference
 from monitor.commands.cli import main
 from monitor.errors import ArtefactError, InputError
-from monitor.reference.loading import load_reference
+from monitor.kinds import load_reference
 from tests.reference.worlds import world
 from tests.service import regression_streams as streams
 

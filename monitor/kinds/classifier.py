@@ -1,0 +1,36 @@
+"""Streams of a classifier: events carry posteriors, windows have a class mix."""
+
+from dataclasses import replace
+
+from monitor.assessment.classifier import Assessment, assess
+from monitor.assessment.verdict import verdicts
+from monitor.kinds.kind import Kind
+from monitor.reference.classifier import Reference
+from monitor.shifts.outline import Outline, follow
+from monitor.windows.window import Window
+
+
+def _assess(window: Window, reference: Reference, outline: Outline | None) -> Assessment:
+    """With an outline, the feed carries the thresholds that follow from the corrections of its inputs."""
+    assessment = assess(window, reference)
+    if outline is None:
+        return assessment
+    moved = {name: one for name, one in assessment.recalibration.inputs.items() if name in outline.names}
+    tree = follow(outline, moved)
+    return replace(assessment, recalibration=replace(assessment.recalibration, tree=tree))
+
+
+def _described(reference: Reference) -> str:
+    return ", ".join(f"{c} {p:.3g}" for c, p in zip(reference.classes, reference.source_priors, strict=True))
+
+
+CLASSIFIER = Kind(
+    name="classifier",
+    reference=Reference,
+    settings=frozenset({"labels", "outline", "corrected", 'changes = "prior-shift"'}),
+    labels="labels",
+    verdicts=verdicts(regression=False),
+    assess=_assess,
+    plan=lambda plan, _reference, _evidence: plan,
+    described=_described,
+)

@@ -1,0 +1,74 @@
+"""What a kind of stream has to provide. Everything that differs between kinds is asked for here, and nowhere else."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from monitor.assessment.classifier import FeatureShift, Test
+from monitor.assessment.verdict import Verdict
+from monitor.recalibration import Recalibration
+from monitor.reference.base import FiledReference
+from monitor.shifts.outline import Outline
+from monitor.windows.assembly import Plan
+from monitor.windows.window import Window, WindowCounts, WindowKey
+
+
+class Assessed(Protocol):
+    """What the assessments of all kinds have in common."""
+
+    @property
+    def key(self) -> WindowKey: ...
+    @property
+    def closed_because(self) -> str: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def counts(self) -> WindowCounts: ...
+    @property
+    def unusable(self) -> int: ...
+    @property
+    def missing_values(self) -> int: ...
+    @property
+    def verdict(self) -> Verdict: ...
+    @property
+    def reasons(self) -> tuple[str, ...]: ...
+    @property
+    def tests(self) -> Mapping[str, Test]: ...
+    @property
+    def features(self) -> Mapping[str, FeatureShift]: ...
+    @property
+    def recalibration(self) -> Recalibration: ...
+    @property
+    def reference_version(self) -> str: ...
+
+    def to_json(self) -> bytes:
+        """The message of contract 2."""
+        ...
+
+
+ReferenceT = TypeVar("ReferenceT", bound=FiledReference)
+AssessedT = TypeVar("AssessedT", bound=Assessed)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[ReferenceT, AssessedT]):
+    """A kind of stream."""
+
+    name: str
+    """What has such a stream: `classifier`."""
+    reference: type[ReferenceT]
+    settings: frozenset[str]
+    """The stream's settings that are not for every kind: `setting`, or `setting = "value"`."""
+    labels: str
+    """The one among them that is about labels which come later."""
+    verdicts: tuple[Verdict, ...]
+    """Those that its windows can get."""
+    assess: Callable[[Window, ReferenceT, Outline | None], AssessedT]
+    """The answer about one window; the outline is that of the stream's model, where it has one."""
+    plan: Callable[[Plan, ReferenceT, int | None], Plan]
+    """The rules of the stream's windows, with what this kind gathers beside events; `evidence` in microseconds."""
+    described: Callable[[ReferenceT], str]
+    """What events are scored with, in words."""
+
+
+AnyKind = Kind[Any, Any]

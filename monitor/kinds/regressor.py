@@ -1,0 +1,35 @@
+"""Streams of a regressor: events carry a prediction, and the few labels say whether the relation still holds."""
+
+from dataclasses import replace
+
+from monitor.assessment.regressor import assess_regression
+from monitor.assessment.verdict import verdicts
+from monitor.kinds.kind import Kind
+from monitor.reference.regressor import RegressionReference
+from monitor.windows.assembly import Plan
+from monitor.windows.by_time import TimePlan
+from monitor.windows.label_evidence import EvidencePlan
+
+
+def _plan(plan: Plan, reference: RegressionReference, evidence: int | None) -> Plan:
+    """Windows by time gather labels: of one window, or as far back as `evidence` says."""
+    if not isinstance(plan, TimePlan):
+        return plan
+    return replace(plan, evidence=EvidencePlan(evidence or plan.size, reference.enough))
+
+
+def _described(reference: RegressionReference) -> str:
+    inputs = ", ".join(reference.input_names)
+    return f"label on {inputs}\nerror {reference.error:.3g}, {reference.wanted} labels wanted"
+
+
+REGRESSOR = Kind(
+    name="regressor",
+    reference=RegressionReference,
+    settings=frozenset({"evidence"}),
+    labels="evidence",
+    verdicts=verdicts(regression=True),
+    assess=lambda window, reference, _outline: assess_regression(window, reference),
+    plan=_plan,
+    described=_described,
+)
