@@ -61,7 +61,7 @@ def _build(given: argparse.Namespace) -> int:
     from monitor.reference.building import build  # noqa: PLC0415
     from monitor.reference.building_regressor import build_regression  # noqa: PLC0415
     from monitor.reference.holdout import Wanted, holds_predictions  # noqa: PLC0415
-    from monitor.reference.preflight_page import page as render  # noqa: PLC0415
+    from monitor.web.preflight_page import page as render  # noqa: PLC0415
 
     page, data = _report_places(given.holdout, given.out)
     classes = tuple(name.strip() for name in given.classes.split(",") if name.strip())

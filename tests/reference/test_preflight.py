@@ -8,7 +8,7 @@ import pytest
 
 from monitor.reference.classifier import Reference
 from monitor.reference.preflight import measure
-from monitor.reference.preflight_page import page
+from monitor.web.preflight_page import page
 from tests.reference.worlds import CLASSES, world
 
 

@@ -2,16 +2,20 @@
 
 import json
 import re
+import subprocess
+import sys
 import time
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import numpy as np
 import pytest
 
 from monitor.assessment.verdict import Verdict
-from monitor.web import page
-from monitor.web.page import charts, words
+from monitor.web import page, words
+from monitor.web.page import charts
 from monitor.web.page.charts import Bins
+from monitor.web.page.panels import PANELS
 from tests.web.made_up import MINUTE, Lagging, Story
 
 VOID = {"meta", "link", "input", "br", "img"}
@@ -151,6 +155,18 @@ def test_names_from_outside_stay_text() -> None:
     html = rendered(story)
     assert "<img src=x" not in html
     assert "<script>alert" not in html
+
+
+def test_every_panel_has_a_template_and_every_template_a_panel() -> None:
+    templates = {
+        path.name.removesuffix(".html") for path in files("monitor.web").joinpath("templates/panels").iterdir()
+    }
+    assert templates == {panel.__name__ for panel in PANELS}
+
+
+def test_only_who_makes_pages_loads_what_makes_them() -> None:
+    code = "import sys, monitor, monitor.commands.run; sys.exit('jinja2' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_the_values_for_the_script_cannot_end_their_element() -> None:

@@ -1,4 +1,4 @@
-"""The charts, as SVG in coordinates from 0 to 1000 that stretch with the page.
+"""What the charts of a stream show, as marks in coordinates from 0 to 1000 that stretch with the page.
 
 Text is never inside them: it would stretch too. It stands beside them in HTML. All charts of a stream share one
 horizontal axis, a list of bins: one window each, or several where there are more windows than the eye can tell apart.
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from monitor.observers.window_record import Reading
 from monitor.tolerances import DISTANCE_FLOOR
-from monitor.web.page.words import moment, number, percent, text
+from monitor.web.plots import Frame, Mark
+from monitor.web.words import moment, number, percent
 
 MOST_BINS = 160
 MOST_ROWS = 24
@@ -22,8 +23,30 @@ HEAT_LEVELS = 6
 HOTTEST = 0.4  # half of the events would have to move to another place of the distribution to look more alarming
 ROW_PIXELS = 18
 WIDE = 1000
+TALL = 100
+STRIP = 24
+LEAST_LOSS = 0.02  # of a chart's height: what was lost is never too thin to be seen
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A drawing that stretches, and the words around it."""
+
+    label: str
+    """For those who cannot see it."""
+    kind: str
+    """Its class in the style sheet."""
+    shows: str
+    """What the script shows under the pointer."""
+    marks: tuple[Mark, ...]
+    height: int = TALL
+    pixels: int | None = None
+    """Its height on the screen where that is not the style sheet's."""
+    top: str = ""
+    """What the upper edge stands for; empty for no axis."""
+    bottom: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,27 +64,40 @@ class Bins:
     @cached_property
     def features(self) -> tuple[str, ...]:
         """Their names; a window with too few events has tested none."""
-        return next((one.features for one in reversed(self.readings) if one.features), ())
+        return next((reading.features for reading in reversed(self.readings) if reading.features), ())
 
-    @property
-    def width(self) -> float:
-        """Of one bin."""
-        return WIDE / max(1, len(self.groups))
+    @cached_property
+    def middles(self) -> Floats:
+        """Where the value of each bin is drawn; a bin is one wide."""
+        return np.arange(len(self.groups), dtype=np.float64) + 0.5
 
-    def middle(self, number: int) -> float:
-        """Where a bin's value is drawn."""
-        return (number + 0.5) * self.width
+    @cached_property
+    def ticks(self) -> list[str]:
+        """The times under the charts."""
+        groups = self.groups
+        picked = sorted({0, len(groups) // 2, len(groups) - 1}) if len(groups) > 2 else [0]
+        days = moment(self.readings[0].key.end, "%j") != moment(self.readings[-1].key.end, "%j")
+        return [moment(groups[at][-1].key.end, "%d %b %H:%M" if days else "%H:%M:%S") for at in picked]
+
+    def frame(self, height: float = TALL, low: float = 0.0, high: float = 1.0) -> Frame:
+        """The area that all bins share."""
+        return Frame(WIDE, height, right=max(1, len(self.groups)), low=low, high=high)
 
     def series(self, name: str, class_number: int) -> Floats:
         """One of priors, lower, upper for a class: a bin's mean, or its outermost bound."""
-        values = [[getattr(one, name)[class_number] for one in group] for group in self.groups]
+        values = [[getattr(reading, name)[class_number] for reading in group] for group in self.groups]
         if name == "priors":
             return np.array([np.mean(group) for group in values])
         return np.array([min(group) if name == "lower" else max(group) for group in values])
 
+    def errors(self, name: str) -> Floats:
+        """An error of a regressor's predictions: the mean of each bin; NaN where no window has one."""
+        return np.array([_mean([getattr(reading.relation, name, None) for reading in group]) for group in self.groups])
+
+    @cached_property
     def worst(self) -> list[Reading]:
         """For each bin the window whose verdict is the gravest."""
-        return [max(group, key=lambda one: one.verdict.rank) for group in self.groups]
+        return [max(group, key=lambda reading: reading.verdict.rank) for group in self.groups]
 
     @cached_property
     def effects(self) -> Floats:
@@ -69,72 +105,72 @@ class Bins:
         features = len(self.features)
         nothing = np.zeros(features)
         columns = [
-            np.max([one.effects if one.effects.size == features else nothing for one in group], axis=0)
+            np.max([reading.effects if reading.effects.size == features else nothing for reading in group], axis=0)
             for group in self.groups
         ]
         return np.array(columns, dtype=np.float64).T
 
 
-def strip(bins: Bins) -> str:
+def strip(bins: Bins) -> Chart:
     """The verdicts over time, a colour each."""
-    marks, at = [], 0
-    for verdict, run in groupby(bins.worst(), key=lambda one: one.verdict):
-        length = len(list(run))
-        marks.append(
-            f'<rect class="v-{verdict}" x="{at * bins.width:.1f}" width="{length * bins.width:.1f}" height="24"/>'
-        )
-        at += length
-    shifted = sum(one.verdict.moved for one in bins.readings)
-    label = f"Verdicts of {len(bins.readings)} windows: {shifted} of them with a shift"
-    return plot(label, 24, "".join(marks), "strip", "verdict")
+    frame, paths, at = bins.frame(STRIP), dict[str, str](), 0
+    for verdict, run in groupby(bins.worst, key=lambda reading: reading.verdict):
+        end = at + len(list(run))
+        paths[verdict] = paths.get(verdict, "") + frame.bar(at, end, 0, 1)
+        at = end
+    moved = sum(reading.verdict.moved for reading in bins.readings)
+    label = f"Verdicts of {len(bins.readings)} windows: {moved} of them with a shift"
+    marks = tuple(Mark(f"v-{verdict}", path) for verdict, path in paths.items())
+    return Chart(label, "strip", "verdict", marks, height=STRIP)
 
 
-def prevalence(bins: Bins, class_number: int) -> str:
+def prevalence(bins: Bins, class_number: int) -> Chart:
     """The share of one class over time, with its interval, the reference's share, and the truth where labels tell."""
     latest = bins.readings[-1]
-    name = latest.classes[class_number]
     priors, lower, upper = (bins.series(part, class_number) for part in ("priors", "lower", "upper"))
     claimed = (upper - lower) < 1
     source = latest.source_priors[class_number]
-    truths = list(_truths(bins, class_number))
-    low, high = _range([*priors, source, *lower[claimed], *upper[claimed], *(truth for _, truth in truths)])
-
-    def y(share: float) -> str:
-        return f"{(high - share) / (high - low) * 100:.1f}"
-
-    xs = [f"{bins.middle(at):.1f}" for at in range(len(priors))]
-    parts = [f'<path class="source" d="M0 {y(source)}H{WIDE}"/>']
-    for run in runs(claimed):
-        there = [f"{xs[at]} {y(upper[at])}" for at in run]
-        back = [f"{xs[at]} {y(lower[at])}" for at in reversed(run)]
-        parts.append(f'<path class="band" d="M{"L".join([*there, *back])}Z"/>')
-    line = "L".join(f"{x} {y(share)}" for x, share in zip(xs, priors, strict=True))
-    parts.append(f'<path class="line" d="M{line}{"h0" if len(xs) == 1 else ""}"/>')
+    truths = dict(_truths(bins, class_number))
+    low, high = _range([*priors, source, *lower[claimed], *upper[claimed], *truths.values()])
+    frame, xs = bins.frame(low=low, high=high), bins.middles
+    bands = [frame.band(xs[run], lower[run], upper[run]) for run in runs(claimed)]
+    marks = [Mark("source", frame.level(source)), *(Mark("band", band) for band in bands)]
+    marks.append(Mark("line", frame.line(xs, priors)))
     if truths:
-        dots = "".join(f"M{xs[at]} {y(truth)}h0" for at, truth in truths)
-        parts.append(f'<path class="truth" d="{dots}"/>')
-    parts.append(f'<path class="now" d="M{xs[-1]} {y(priors[-1])}h0"/>')
+        marks.append(Mark("truth", frame.dots((xs[at] for at in truths), truths.values())))
+    marks.append(Mark("now", frame.dots(xs[-1:], priors[-1:])))
+    name = latest.classes[class_number]
     label = f"Share of {name} over {len(bins.readings)} windows, now {percent(priors[-1])}, reference {percent(source)}"
-    axis = f'<div class="y"><span>{percent(high)}</span><span>{percent(low)}</span></div>'
-    return axis + plot(label, 100, "".join(parts), "chart", f"class:{class_number}")
+    return Chart(label, "chart", f"class:{class_number}", tuple(marks), top=percent(high), bottom=percent(low))
 
 
-def heat(bins: Bins, rows: Sequence[int]) -> str:
+def error(bins: Bins, reference: float) -> Chart | None:
+    """The error of a regressor's predictions over time, with the reference's; None where no label tells."""
+    errors, corrected = bins.errors("error"), bins.errors("corrected_error")
+    told, known = ~np.isnan(errors), ~np.isnan(corrected)
+    if not told.any():
+        return None
+    top = 1.08 * float(max([*errors[told], *corrected[known], reference]))
+    frame, xs = bins.frame(high=top), bins.middles
+    marks = [Mark("source", frame.level(reference))]
+    marks += [Mark("line", frame.line(xs[run], errors[run])) for run in runs(told)]
+    if known.any():
+        marks.append(Mark("truth", frame.dots(xs[known], corrected[known])))
+    label = f"Error of the predictions over {len(bins.readings)} windows, reference {number(reference)}"
+    return Chart(label, "chart", "error", tuple(marks), top=number(top), bottom="0")
+
+
+def heat(bins: Bins, rows: Sequence[int]) -> Chart:
     """How far each feature moved over time: a row each, the stronger the colour the larger the effect."""
-    cells = [""] * HEAT_LEVELS
-    for at, row in enumerate(rows):
-        levels = heat_level(bins.effects[row])
-        for first, last, level in _stretches(levels):
-            cells[level - 1] += (
-                f"M{first * bins.width:.1f} {at * ROW_PIXELS + 1}h{(last - first) * bins.width:.1f}"
-                f"v{ROW_PIXELS - 2}H{first * bins.width:.1f}z"
-            )
-    paths = "".join(f'<path class="h{level}" d="{d}"/>' for level, d in enumerate(cells, start=1) if d)
-    names = "".join(f'<li title="{text(bins.features[row])}">{text(bins.features[row])}</li>' for row in rows)
-    label = f"Shift of {len(rows)} features over {len(bins.readings)} windows"
     height = len(rows) * ROW_PIXELS
-    cells_plot = plot(label, height, paths, "heat", "features", pixels=height)
-    return f'<ul class="rows">{names}</ul>{cells_plot}'
+    frame, cells = bins.frame(height, high=height), [""] * HEAT_LEVELS
+    for at, row in enumerate(rows, start=1):
+        foot = height - at * ROW_PIXELS
+        for first, last, level in _stretches(heat_level(bins.effects[row])):
+            cells[level - 1] += frame.bar(first, last, foot + 1, foot + ROW_PIXELS - 1)
+    marks = tuple(Mark(f"h{level}", path) for level, path in enumerate(cells, start=1) if path)
+    label = f"Shift of {len(rows)} features over {len(bins.readings)} windows"
+    return Chart(label, "heat", "features", marks, height=height, pixels=height)
 
 
 def heat_level(effects: Floats) -> NDArray[np.int64]:
@@ -152,57 +188,33 @@ def heat_rows(bins: Bins) -> list[int]:
     return [int(row) for row in np.argsort(-peaks, kind="stable")[:MOST_ROWS]]
 
 
-def flow(bins: Bins) -> str:
+def flow(bins: Bins) -> Chart:
     """Events of each window, and what was lost of them."""
-    used = np.array([np.mean([one.events for one in group]) for group in bins.groups])
-    lost = np.array([np.mean([one.late + one.rejected for one in group]) for group in bins.groups])
+    used = np.array([np.mean([reading.events for reading in group]) for group in bins.groups])
+    lost = np.array([np.mean([reading.late + reading.rejected for reading in group]) for group in bins.groups])
     top = max(1.0, float((used + lost).max()))
-    parts = []
-    for at, (good, bad) in enumerate(zip(used / top * 100, lost / top * 100, strict=True)):
-        x, width = at * bins.width + 0.1 * bins.width, 0.8 * bins.width
-        parts.append(f'<rect class="used" x="{x:.1f}" y="{100 - good:.1f}" width="{width:.2f}" height="{good:.1f}"/>')
-        if bad > 0:
-            tall = max(bad, 2.0)
-            parts.append(
-                f'<rect class="lost" x="{x:.1f}" y="{max(0.0, 100 - good - tall):.1f}" '
-                f'width="{width:.2f}" height="{tall:.1f}"/>'
-            )
-    axis = f'<div class="y"><span>{number(round(top))}</span><span>0</span></div>'
-    return axis + plot(f"Events of {len(bins.readings)} windows", 100, "".join(parts), "chart small", "events")
+    tall = np.maximum(lost, LEAST_LOSS * top)
+    foot = np.minimum(used, top - tall)
+    frame, lefts, rights, some = bins.frame(high=top), bins.middles - 0.4, bins.middles + 0.4, lost > 0
+    good = "".join(map(frame.bar, lefts, rights, np.zeros_like(used), used))
+    bad = "".join(map(frame.bar, lefts[some], rights[some], foot[some], (foot + tall)[some]))
+    marks = tuple(Mark(style, path) for style, path in (("used", good), ("lost", bad)) if path)
+    label = f"Events of {len(bins.readings)} windows"
+    return Chart(label, "chart small", "events", marks, top=number(round(top)), bottom="0")
 
 
-def share_bar(share: float, lower: float, upper: float, source: float) -> str:
-    """Where a share lies between nothing and all: its interval, itself, and a mark at the reference's."""
-    return (
-        '<svg class="bar" viewBox="0 0 1000 16" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect class="track" y="6" width="1000" height="4"/>'
-        f'<rect class="between" x="{lower * 1000:.1f}" width="{max(0.0, upper - lower) * 1000:.1f}" y="4" height="8"/>'
-        f'<path class="mark" d="M{source * 1000:.1f} 0V16"/><path class="point" d="M{share * 1000:.1f} 8h0"/></svg>'
-    )
-
-
-def ticks(bins: Bins) -> str:
-    """The times under a chart."""
-    groups = bins.groups
-    picked = sorted({0, len(groups) // 2, len(groups) - 1}) if len(groups) > 2 else [0]
-    days = moment(bins.readings[0].key.end, "%j") != moment(bins.readings[-1].key.end, "%j")
-    pattern = "%d %b %H:%M" if days else "%H:%M:%S"
-    labels = "".join(f"<span>{moment(groups[at][-1].key.end, pattern)}</span>" for at in picked)
-    return f'<div class="x" aria-hidden="true">{labels}</div>'
-
-
-def plot(label: str, height: int, inside: str, kind: str, shows: str, *, pixels: int | None = None) -> str:
-    """The frame of a chart."""
-    size = f' height="{pixels}"' if pixels is not None else ""
-    return (
-        f'<svg class="plot {kind}" role="img" tabindex="0" aria-label="{text(label)}" data-shows="{shows}" '
-        f'viewBox="0 0 {WIDE} {height}" preserveAspectRatio="none"{size}>{inside}</svg>'
-    )
+def runs(flags: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
+    """Consecutive positions that are true."""
+    for part in np.split(np.arange(flags.size), np.flatnonzero(np.diff(flags)) + 1):
+        if part.size and flags[part[0]]:
+            yield part
 
 
 def _truths(bins: Bins, class_number: int) -> Iterator[tuple[int, float]]:
     for at, group in enumerate(bins.groups):
-        known = [(one.realised[class_number], one.labelled) for one in group if one.realised is not None]
+        known = [
+            (reading.realised[class_number], reading.labelled) for reading in group if reading.realised is not None
+        ]
         weight = sum(labelled for _, labelled in known)
         if weight:
             yield at, sum(share * labelled for share, labelled in known) / weight
@@ -214,11 +226,9 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     return max(0.0, low - margin), min(1.0, high + margin)
 
 
-def runs(flags: NDArray[np.bool_]) -> Iterator[list[int]]:
-    """Consecutive positions that are true."""
-    for part in np.split(np.arange(flags.size), np.flatnonzero(np.diff(flags)) + 1):
-        if part.size and flags[part[0]]:
-            yield part.tolist()
+def _mean(errors: Sequence[float | None]) -> float:
+    known = [error for error in errors if error is not None]
+    return float(np.mean(known)) if known else float("nan")
 
 
 def _stretches(levels: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:

@@ -1,8 +1,7 @@
-"""How things are said on the page: numbers, times."""
+"""How numbers and times are said on pages; each function is a filter of the templates."""
 
 import math
 from datetime import UTC, datetime
-from html import escape
 
 
 def percent(share: float) -> str:
@@ -39,6 +38,11 @@ def span(start: int, end: int) -> str:
     return f"{moment(start)} to {moment(end, '%H:%M:%S' if same else '%Y-%m-%d %H:%M:%S')} UTC"
 
 
-def text(value: object) -> str:
-    """Safe inside HTML."""
-    return escape(str(value), quote=True)
+def sentence(words: str) -> str:
+    """With a capital, as sentences begin."""
+    return words[:1].upper() + words[1:]
+
+
+def p_value(value: float) -> str:
+    """A p-value; very small ones are known to their order only."""
+    return "< 1e-6" if value < 1e-6 else f"{value:.2g}"
