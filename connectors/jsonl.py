@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from connectors.lines import GzipText, Lines, PlainText, StandardInput, Text
-from connectors.protocols import Checkpoint, Progress, RawBatch, Reassignment, Sink, Source
 from connectors.resultfiles import ResultFileOptions, ResultFiles, StandardOutput
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.limits import RECORD_BYTES
-from monitor.settings.tables import read
+from monitor.ports import Checkpoint, Progress, RawBatch, Reassignment, Sink, Source
+from monitor.ports.options import read
 
 STANDARD = "-"
 

@@ -13,9 +13,9 @@ from typing import BinaryIO, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from connectors.protocols import RawBatch
 from monitor.arrays import Flags
 from monitor.errors import ConnectorError
+from monitor.ports import RawBatch
 
 Offsets = NDArray[np.int64]
 

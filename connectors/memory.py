@@ -5,15 +5,13 @@ outlives it as a file outlives a process.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from connectors.protocols import Checkpoint, Message, RawBatch, Reassignment
 from monitor.errors import ConnectorError
-from monitor.recalibration import Recalibration
-from monitor.recalibration.feeds import decoded, parsed
+from monitor.ports import Channel, Checkpoint, Message, RawBatch, Reassignment
 
 Records = Sequence[bytes | None]
 
@@ -128,14 +126,13 @@ class MemorySink:
         self.log.checkpoint = checkpoint
         self._pending = []
 
-    def feed(self, stream: str) -> Callable[[], Recalibration | None]:
-        """The last recalibration in the log."""
+    def keeps(self, channel: Channel) -> bool:  # noqa: ARG002 - the log takes every channel
+        """Always."""
+        return True
 
-        def latest() -> Recalibration | None:
-            found = (decoded(parsed(value)) for value in reversed(self.log.values("recalibrations")))
-            return next((one for one in found if (one.validity.stream, one.validity.segment) == (stream, "")), None)
-
-        return latest
+    def read_back(self, channel: Channel) -> Iterator[bytes]:
+        """What the log has."""
+        return iter(self.log.values(channel))
 
     def close(self) -> None:
         """Nothing to close."""

@@ -1,252 +1,46 @@
-"""What a source and a sink are. Everything that the service knows about the outside stands on this page.
+"""What a source and a sink are, under the name by which connectors outside of this repository import it.
 
-A source yields batches of raw records with their positions; it never interprets them. A sink takes messages, and
-publishes all that it was given together with a checkpoint, or nothing: that is the whole of exactly once.
+The page itself is `monitor.ports`: the monitor says what it needs, and connectors follow.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from monitor.recalibration import Recalibration
-
-Channel = Literal["results", "recalibrations", "events", "dead-letters"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RawBatch:
-    """Consecutive records of one partition (a file, a topic's partition), undecoded."""
-
-    partition: str
-    records: Sequence[bytes | None]
-    """None is a record without a value (a tombstone): it is rejected by name, not skipped."""
-    offsets: NDArray[np.int64]
-    """Where each record starts; strictly increasing inside a partition."""
-    next_offset: int
-    """Where reading goes on after this batch."""
-    timestamps: NDArray[np.int64] | None = None
-    """The records' own times (microseconds since the epoch), for events that carry none."""
-
-
-@runtime_checkable
-class Joined(Protocol):
-    """Records of a batch that lie in one text, a line each. Optional: decoded as one text they cost less."""
-
-    def __len__(self) -> int: ...
-
-    def joined(self, first: int, stop: int) -> memoryview | None:
-        """These records with line feeds between them; None if it is not plain that each is one JSON value."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """How far one stream's count windows have come in one partition."""
-
-    windows: int
-    """How many windows the stream has closed."""
-    offset: int
-    """The record that holds the first event of the open window, or the next record."""
-    skip: int
-    """How many events of that record already went into closed windows (a record may carry many events)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far one partition has come: what a restart needs to go on as if nothing had happened."""
-
-    offset: int
-    """Where to read again: the earliest record that an open window still needs, or the next one."""
-    running_max: int
-    """The newest event time seen before `offset`; microseconds, `NEVER` before the first event."""
-    read: int
-    """Records before this have been judged already: on a re-read they are not dead-lettered again."""
-    closed: int
-    """Windows whose end plus allowed lateness is not after this have been published."""
-    counted: Mapping[str, Counted] = field(default_factory=dict)
-    """By stream, for streams with count windows."""
-    outcomes: str = ""
-    """Names the outcomes of windows that were published with this commit, if any."""
-
-
-NEVER = -(2**62)
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """Everything that is committed together with the messages: the progress of each partition."""
-
-    progress: Mapping[str, Progress] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One thing to publish."""
-
-    channel: Channel
-    key: bytes
-    value: bytes
-    headers: tuple[tuple[str, bytes], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Reassignment:
-    """Partitions that came and went, because members of a group did, or because a commit was refused.
-
-    What was read of the partitions in `gone` and is not committed leaves the open windows without a trace: their new
-    owner reads it again. The partitions in `came` begin at their `Progress`, exactly as after a restart (None: no one
-    has ever committed there, they begin fresh). A partition in both was away and is back: forget it, then begin it.
-    """
-
-    gone: frozenset[str] = frozenset()
-    came: Mapping[str, Progress | None] = field(default_factory=dict)
-
-
-class Source(Protocol):
-    """Yields raw records with positions. Not thread-safe: one loop owns it."""
-
-    def start(self, checkpoint: Checkpoint | None) -> None:
-        """Open, and go to the checkpoint's offsets; partitions it does not name start where the source is told to."""
-        ...
-
-    def reassigned(self, settle: Callable[[], None], /) -> Reassignment | None:
-        """What changed in `partitions()` since the last call; None if nothing did (always, for plain files).
-
-        A source that has to give partitions away calls `settle` first: while they still are its own, the service
-        commits what it has of them.
-
-        Asked before every poll. A group source has no partitions after `start`: they come this way. Until a change
-        has been fetched here, `poll` yields nothing of the partitions that came and nothing of those that went.
-        """
-        ...
-
-    def poll(self, timeout: float, held: Collection[str] = ()) -> Sequence[RawBatch]:
-        """The next batches, in order within each partition; empty if nothing came within `timeout` seconds.
-
-        Nothing of the partitions in `held`: the service has enough of them until the others catch up. It goes on
-        polling all the same, which keeps connections and group membership alive.
-        """
-        ...
-
-    def partitions(self) -> Sequence[str]:
-        """The partitions that may still bring records; a window waits for every one of them.
-
-        A file that was read to its end (and is not followed) is no longer among them.
-        """
-        ...
-
-    def waiting(self, partition: str) -> bool:
-        """Whether records are known to wait unread in this partition: only a partition without any can be idle."""
-        ...
-
-    @property
-    def finished(self) -> bool:
-        """True when nothing more will ever come (the end of plain files)."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class Sink(Protocol):
-    """Takes messages and publishes them together with a checkpoint, or not at all."""
-
-    def recover(self) -> Checkpoint | None:
-        """Take back whatever was written and never committed; return the last committed checkpoint."""
-        ...
-
-    def write(self, message: Message) -> None: ...
-
-    def commit(self, checkpoint: Checkpoint) -> None:
-        """Publish everything written since the last commit together with the checkpoint: all or nothing.
-
-        Raises CommitRefusedError when the group has moved on and the partitions may belong to someone else, or when
-        nobody answered: what was written is dropped, and the source's next `reassigned` says where to begin again,
-        which is after it if it was published all the same.
-        """
-        ...
-
-    def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionReport:
-    """How one partition of a topic stands."""
-
-    partition: str
-    """The name that `Source.partitions` has for it."""
-    topic: str
-    position: int
-    """The next record to read."""
-    lag: int | None = None
-    """Records not read yet, as far as is known."""
-    commit_lag: int | None = None
-    """Records that a restart would read, as far as is known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a source says about itself at one instant. Totals count since the start of the process."""
-
-    partitions: tuple[PartitionReport, ...] = ()
-    rebalances: int = 0
-    lost: int = 0
-    """Partitions that were taken away because the group had given this member up."""
-    skipped: int = 0
-    """Records that were deleted before they could be read."""
-    spread: tuple[str, ...] = ()
-    """Streams that also come to other members of the group: each publishes windows of its part."""
-    fetch_errors: int = 0
-    """Requests for records that failed and were made again."""
-    unassigned: float = 0.0
-    """For how many seconds this process has not been a settled member of its group."""
-    stalled: float = 0.0
-    """For how many seconds records have waited in some partition without any being read."""
-
-
-@runtime_checkable
-class Reporting(Protocol):
-    """A source that can say how far behind it is. Optional; asked on the loop, about once a second."""
-
-    def report(self) -> Report: ...
-
-
-@dataclass(frozen=True, slots=True)
-class SinkReport:
-    """What a sink says about itself. Totals count since the start of the process."""
-
-    committed: int = 0
-    """Transactions that published what they held."""
-    aborted: int = 0
-    """Transactions whose work is done again."""
-
-
-@runtime_checkable
-class ReportingSink(Protocol):
-    """A sink that works in transactions. Optional; asked on the loop, about once a second."""
-
-    def report(self) -> SinkReport: ...
-
-
-@runtime_checkable
-class ReadBack(Protocol):
-    """A sink whose recalibrations can be read back. Optional."""
-
-    def feed(self, stream: str) -> "Callable[[], Recalibration | None] | None":
-        """What says the latest committed one of a stream, to be asked after `recover`; None if they go nowhere.
-
-        Raises OSError or ValueError when it cannot be read.
-        """
-        ...
-
-
-@runtime_checkable
-class Keyed(Protocol):
-    """A source that is shared out among members, and wants every stream to come to one of them. Optional."""
-
-    def saw(self, partition: str, streams: Collection[str]) -> None:
-        """A batch of this partition held events of these streams."""
-        ...
+from monitor.ports import (
+    NEVER,
+    Channel,
+    Checkpoint,
+    Counted,
+    Joined,
+    Keyed,
+    Message,
+    PartitionReport,
+    Progress,
+    RawBatch,
+    ReadBack,
+    Reassignment,
+    Report,
+    Reporting,
+    ReportingSink,
+    Sink,
+    SinkReport,
+    Source,
+)
+
+__all__ = [
+    "NEVER",
+    "Channel",
+    "Checkpoint",
+    "Counted",
+    "Joined",
+    "Keyed",
+    "Message",
+    "PartitionReport",
+    "Progress",
+    "RawBatch",
+    "ReadBack",
+    "Reassignment",
+    "Report",
+    "Reporting",
+    "ReportingSink",
+    "Sink",
+    "SinkReport",
+    "Source",
+]

@@ -10,7 +10,7 @@ import fcntl
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +18,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from connectors.protocols import Channel, Checkpoint, Message
 from monitor.errors import ConfigurationError, ConnectorError
-from monitor.recalibration.feeds import FileFeed
+from monitor.ports import Channel, Checkpoint, Message
 
 FORMAT = 1
 
@@ -104,10 +103,20 @@ class ResultFiles:
         except OSError as error:
             raise ConnectorError(f"{at}: cannot be written: {error.strerror}") from error
 
-    def feed(self, stream: str) -> FileFeed | None:
-        """The last recalibration in the file."""
-        path = self._paths.get("recalibrations")
-        return None if path is None else FileFeed(path, stream, "")
+    def keeps(self, channel: Channel) -> bool:
+        """Whether the channel has a file."""
+        return channel in self._paths
+
+    def read_back(self, channel: Channel) -> Iterator[bytes]:
+        """The whole lines of the channel's file."""
+        path = self._paths[channel]
+        try:
+            with path.open("rb") as file:
+                for line in file:
+                    if line.endswith(b"\n"):
+                        yield line
+        except OSError as error:
+            raise ConnectorError(f"{path}: cannot be read: {error.strerror}") from error
 
     def close(self) -> None:
         """Close the files. What was written and not committed is cut off by the next `recover`."""

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from connectors.protocols import Checkpoint, RawBatch, Reassignment, Source
 from connectors.regression_worlds import RegressionPeriod, RegressionTimetable, RegressionWorld
 from connectors.worlds import BLOCK, UNKNOWN, Floats, Form, Period, Timetable, World, tour
 from monitor.errors import ConfigurationError
-from monitor.settings.tables import Duration, read
+from monitor.ports import Checkpoint, RawBatch, Reassignment, Source
+from monitor.ports.options import Duration, read
 
 # 2026-01-01T00:00:00Z, in microseconds: a fixed beginning makes results the same on every machine.
 START = 1_767_225_600_000_000

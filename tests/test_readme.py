@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from connectors.protocols import RawBatch
 from monitor import Reference
 from monitor.commands.run import opened
 from monitor.events.decoding import Decoder
 from monitor.events.schema import Feature, StreamSchema
+from monitor.ports import RawBatch
 from monitor.settings.config import load
 
 TEXT = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")

@@ -9,8 +9,8 @@ from zlib import crc32
 
 import msgspec
 
-from connectors.protocols import NEVER, Counted, Progress
 from monitor.errors import ConnectorError
+from monitor.ports import NEVER, Counted, Progress
 
 MAX_BYTES = 4096
 # Of each partition, the streams with the smallest hashes are noted: the same ones wherever a stream comes up, so that

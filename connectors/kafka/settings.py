@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from connectors.protocols import Channel
 from monitor.errors import ConfigurationError
-from monitor.settings.tables import Duration, read
+from monitor.ports import Channel
+from monitor.ports.options import Duration, read
 
 Driver = Literal["python", "fast"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]

@@ -11,27 +11,26 @@ source they are kept beside one offset of the results topic, under a group of th
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from connectors.kafka.cluster import client_options
 from connectors.kafka.driver import Committed, Place, Reader, Record, Writer
 from connectors.kafka.progress import table_from_metadata, table_to_metadata, to_metadata
-from connectors.kafka.settings import SinkSettings
+from connectors.kafka.settings import SinkSettings, SourceSettings
 from connectors.kafka.statistics import SinkStatistics
 from connectors.kafka.watchdog import Guard
-from connectors.protocols import Checkpoint, Message, SinkReport
 from monitor.errors import CommitRefusedError, ConnectorError
-from monitor.recalibration import KafkaFeed, Recalibration
+from monitor.ports import Channel, Checkpoint, Message, SinkReport
 
 log = logging.getLogger(__name__)
 
 # Waiting messages are cheap until they are many; then the transaction begins, and the client library sends them.
 _BYTES_WAITING = 16 * 1024 * 1024
 _TRUNCATED = "truncated-from"
+_READ_BACK_POLL = 0.2  # seconds
 
 
 class Positions(Protocol):
@@ -224,22 +223,27 @@ class KafkaSink:
             commit_seconds=self._statistics.commit_seconds + self._clock() - started,
         )
 
-    def feed(self, stream: str) -> Callable[[], Recalibration | None] | None:
-        """The last recalibration in the topic; each look connects anew and reads to the end of it."""
-        topic, connection = self.settings.recalibrations, self.settings.connection
+    def keeps(self, channel: Channel) -> bool:
+        """Whether the channel has a topic."""
+        return self.settings.topic(channel) is not None
+
+    def read_back(self, channel: Channel) -> Iterator[bytes]:
+        """Every record of the topic up to its end as it is now; each look connects anew."""
+        topic, connection = self.settings.topic(channel), self.settings.connection
         if topic is None:
-            return None
-        feed = KafkaFeed(f"kafka://{','.join(connection.bootstrap)}/{topic}", stream, **client_options(connection))
+            return
+        # kafka-python whatever the driver: its position passes the markers that transactions leave behind records.
+        from connectors.kafka import python_driver  # noqa: PLC0415 - slow to import
 
-        def latest() -> Recalibration | None:
-            seconds = self.settings.commit_timeout / 1e6
-            with closing(feed), self._guard.limit("a look at the recalibrations", seconds):
-                found = feed()
-                while feed.behind:
-                    found = feed()
-            return found
-
-        return latest
+        reader = python_driver.reader(SourceSettings(connection, topics=(topic,)))
+        with closing(reader), self._guard.limit("reading messages back", self.settings.commit_timeout / 1e6):
+            places = [Place(topic, number) for number in reader.partitions(topic)]
+            ends = reader.latest(places)
+            reader.assign(places)
+            reader.seek(reader.earliest(places))
+            while any((reader.position(place) or 0) < end for place, end in ends.items()):
+                for fetched in reader.poll(_READ_BACK_POLL):
+                    yield from (record for record in fetched.records if record is not None)
 
     def close(self) -> None:
         """A transaction that is still open is left to the brokers: asking them may take for ever."""

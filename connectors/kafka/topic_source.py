@@ -16,9 +16,9 @@ from connectors.kafka.progress import from_metadata, shared_with
 from connectors.kafka.settings import SourceSettings, start_time
 from connectors.kafka.statistics import PlaceStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
-from connectors.protocols import NEVER, Checkpoint, PartitionReport, Progress, RawBatch, Reassignment, Report
 from monitor.errors import ConnectorError
-from monitor.settings.tables import duration_text
+from monitor.ports import NEVER, Checkpoint, PartitionReport, Progress, RawBatch, Reassignment, Report
+from monitor.ports.options import duration_text
 
 log = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from monitor.assessment import regressor_reasons as wording
 from monitor.assessment.classifier import FeatureShift, Test, of_moves
 from monitor.assessment.regressor_evidence import RelationFound, evidence_of, relation_found
 from monitor.assessment.regressor_feed import implied
+from monitor.assessment.regressor_view import RelationReference
 from monitor.assessment.verdict import RegressionEvidence, Verdict, decide_regression
 from monitor.errors import InputError
 from monitor.recalibration import Validity
 from monitor.recalibration.relation import RegressionRecalibration
-from monitor.reference.regressor import RegressionReference
 from monitor.shifts import covariates
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
@@ -69,7 +69,7 @@ class RegressionAssessment:
 
 
 def assess_regression(
-    window: Window, reference: RegressionReference, level: float = VERDICT_LEVEL
+    window: Window, reference: RelationReference, level: float = VERDICT_LEVEL
 ) -> RegressionAssessment:
     """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift."""
     usable = _usable(window, reference)
@@ -106,7 +106,7 @@ def assess_regression(
     )
 
 
-def _usable(window: Window, reference: RegressionReference) -> Flags:
+def _usable(window: Window, reference: RelationReference) -> Flags:
     """Rows with a prediction."""
     if window.predictions is None:
         raise InputError("window: want predictions, got none")
@@ -117,18 +117,18 @@ def _usable(window: Window, reference: RegressionReference) -> Flags:
 
 
 @lru_cache(maxsize=64)
-def _prepared(reference: RegressionReference) -> tuple[Column | FeatureProfile, ...]:
+def _prepared(reference: RelationReference) -> tuple[Column | FeatureProfile, ...]:
     """The features and last the predictions, ready for comparisons: worked out once while the reference lives."""
     return tuple(column_of(profile) for profile in (*reference.features, reference.prediction))
 
 
-def _columns(reference: RegressionReference, window: Window) -> tuple[Column | FeatureProfile, ...]:
+def _columns(reference: RelationReference, window: Window) -> tuple[Column | FeatureProfile, ...]:
     """What is compared: the features, where events carry them, and last the predictions."""
     ready = _prepared(reference)
     return ready if window.features is not None else ready[-1:]
 
 
-def _moves(window: Window, reference: RegressionReference, level: float) -> tuple[Move, ...]:
+def _moves(window: Window, reference: RelationReference, level: float) -> tuple[Move, ...]:
     """Every feature and last the predictions, corrected for one another."""
     found = []
     for j, column in enumerate(_columns(reference, window)):
@@ -147,7 +147,7 @@ def _values(window: Window, number: int) -> Vector:
 
 
 def _explanations(
-    window: Window, reference: RegressionReference, moved: tuple[Move, ...], level: float
+    window: Window, reference: RelationReference, moved: tuple[Move, ...], level: float
 ) -> dict[int, Explanation]:
     """How each number that moved did."""
     found = {}

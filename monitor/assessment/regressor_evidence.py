@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.arrays import Matrix, Vector
+from monitor.assessment.regressor_view import RelationReference
 from monitor.limits import EVIDENCE_ROWS
-from monitor.reference.regressor import RegressionReference
 from monitor.regression.adaptation import Adaptation, adapt
 from monitor.regression.mixture import Mixture
 from monitor.regression.relation import RelationStatus, RelationTest, relation_test
@@ -65,7 +65,7 @@ def evidence_of(window: Window) -> Window:
     return sampled(gathered, EVIDENCE_ROWS)
 
 
-def relation_found(evidence: Window, reference: RegressionReference, level: float) -> RelationFound:
+def relation_found(evidence: Window, reference: RelationReference, level: float) -> RelationFound:
     """Test the relation where the labels suffice, and see whether the change can be corrected."""
     predictions, inputs, targets = _complete(evidence, reference)
     wanted = reference.wanted
@@ -105,7 +105,7 @@ def corrected(predictions: Vector, inputs: Matrix, before: Mixture, now: Mixture
     return moved
 
 
-def _complete(evidence: Window, reference: RegressionReference) -> tuple[Vector, Matrix, Vector]:
+def _complete(evidence: Window, reference: RelationReference) -> tuple[Vector, Matrix, Vector]:
     """Predictions, inputs and labels of the rows that have all of them, and none that is absurd."""
     if not evidence.events or evidence.predictions is None or evidence.targets is None:
         return np.zeros(0), np.zeros((0, reference.mixture.inputs)), np.zeros(0)
@@ -115,7 +115,7 @@ def _complete(evidence: Window, reference: RegressionReference) -> tuple[Vector,
     return evidence.predictions[whole], inputs[whole], evidence.targets[whole]
 
 
-def _without_outliers(inputs: Matrix, targets: Vector, reference: RegressionReference) -> float:
+def _without_outliers(inputs: Matrix, targets: Vector, reference: RelationReference) -> float:
     """The p-value of all labels but those that the reference explains worst."""
     fit = np.logaddexp.reduce(reference.mixture.log_densities(inputs, targets), axis=1)
     kept = np.sort(np.argsort(-fit, kind="stable")[: targets.size - max(1, round(RELATION_TRIM * targets.size))])

@@ -3,14 +3,14 @@
 import numpy as np
 
 from monitor.assessment.regressor_evidence import RelationFound
+from monitor.assessment.regressor_view import RelationReference
 from monitor.recalibration import Validity
 from monitor.recalibration.relation import RegressionRecalibration, RelationCorrection, RelationParameters
-from monitor.reference.regressor import RegressionReference
 from monitor.regression.mixture import Mixture
 from monitor.regression.relation import RelationStatus
 
 
-def implied(found: RelationFound, reference: RegressionReference, validity: Validity) -> RegressionRecalibration:
+def implied(found: RelationFound, reference: RelationReference, validity: Validity) -> RegressionRecalibration:
     """The message of one window."""
     apply, reason = justified(found)
     before = parameters(reference.mixture)

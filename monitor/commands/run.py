@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, TypeVar
 
-from connectors import open_both
-from connectors.protocols import Keyed, Sink, Source
+from monitor.commands.connectors import open_both
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events.decoding import Decoder
 from monitor.events.schema import StreamSchema
 from monitor.kinds import KINDS, kind_of, load_reference
 from monitor.observers.alarms import Series, SeriesPlan
 from monitor.observers.logs import Totals, log, logging_to_stderr
+from monitor.ports import Keyed, Sink, Source
 from monitor.reference.base import FiledReference
 from monitor.service.loop import Pace, Service
 from monitor.service.memory import collect_garbage_rarely, keep_freed_memory

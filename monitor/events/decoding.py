@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from connectors.protocols import Joined, RawBatch
 from monitor.arrays import Labels
 from monitor.errors import InputError
 from monitor.events.checks import LateLabels, Misfit, Scored, judge
@@ -23,6 +22,7 @@ from monitor.events.extraction import Extract, Extractor, Part, together
 from monitor.events.schema import StreamSchema
 from monitor.events.wire import UNREADABLE, Fault, Reason, find_fault, wire
 from monitor.limits import AHEAD, RECORD_BYTES, RECORD_EVENTS
+from monitor.ports import Joined, RawBatch
 
 __all__ = ["DecodedBatch", "Decoder", "LateLabels", "Limits", "Reason", "Rejected", "Scored"]
 

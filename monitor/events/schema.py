@@ -23,6 +23,10 @@ class Feature:
         return cls(described["name"], described["kind"], tuple(described["categories"]))
 
 
+PREDICTION = Feature("prediction")
+"""What a regressor says, described and tested as its inputs are."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamSchema:
     """The classes, in the order of every posterior vector, and the features, in the order of every row."""

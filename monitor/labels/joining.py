@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from connectors.protocols import NEVER
 from monitor.arrays import Flags, Labels, Vector
-from monitor.labels.store import Found
+from monitor.labels.values import Found
+from monitor.ports import NEVER
 
 
 @dataclass(frozen=True, slots=True, eq=False)

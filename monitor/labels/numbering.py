@@ -11,7 +11,7 @@ import numpy as np
 from monitor.arrays import Flags, Labels, Vector
 
 if TYPE_CHECKING:  # the store numbers anew what it has, by these functions
-    from monitor.labels.store import Found, Stateless
+    from monitor.labels.values import Found, Stateless
 
 Classes = Sequence[str]
 

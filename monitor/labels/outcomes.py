@@ -21,7 +21,7 @@ from monitor.assessment.classifier import Assessment
 from monitor.labels.joining import Joined, joined, strangers
 from monitor.labels.numbering import found_in, stateless_in
 from monitor.labels.rows import Columns, packed, unpacked
-from monitor.labels.store import Found, Stateless, Waiting
+from monitor.labels.values import Found, Stateless, Waiting
 from monitor.priors import bayes
 from monitor.tolerances import NORMAL_95, SELECTED_LABELS
 from monitor.version import __version__

@@ -13,12 +13,12 @@ from typing import Any, cast
 
 import msgspec
 
-from connectors.protocols import Report, Reporting, ReportingSink, SinkReport
 from monitor.kinds import Assessed
 from monitor.labels.outcomes import OutcomeResult
-from monitor.labels.store import LabelFlow
+from monitor.labels.values import LabelFlow
 from monitor.limits import CHANGES_SHOWN, REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS, STALE_AFTER, STALE_WINDOWS
 from monitor.observers.window_record import Reading, reading_of
+from monitor.ports import Report, Reporting, ReportingSink, SinkReport
 from monitor.reference.classifier import Reference
 from monitor.reference.regressor import RegressionReference
 from monitor.service.loop import Clock

@@ -13,13 +13,13 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.samples import Exemplar
 
-from connectors.protocols import NEVER
 from monitor.assessment.verdict import verdicts
 from monitor.events.wire import Reason
 from monitor.labels.outcomes import LabelCounts
 from monitor.observers.history import Flow, Histogram, History, Snapshot, StreamFacts, Track
 from monitor.observers.metric_catalogue import BY_NAME, CATALOGUE, Spec, metric_of_test
 from monitor.observers.window_record import Reading, RelationReading
+from monitor.ports import NEVER
 from monitor.version import __version__
 
 EXEMPLAR_LENGTH = 120  # OpenMetrics allows 128 characters for the names and values of an exemplar's labels

@@ -15,9 +15,9 @@ from monitor.assessment.classifier import Assessment, FeatureShift, Test
 from monitor.assessment.reasons import describe
 from monitor.assessment.regressor import RegressionAssessment
 from monitor.assessment.verdict import Verdict
+from monitor.events.schema import PREDICTION
 from monitor.kinds import Assessed
 from monitor.priors.estimate import PriorEstimate
-from monitor.reference.regressor import PREDICTION
 from monitor.service.notices import WindowAssessed
 from monitor.windows.window import Window, WindowKey
 

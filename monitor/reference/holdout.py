@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from connectors.protocols import RawBatch
 from monitor.arrays import Labels, Matrix
 from monitor.errors import InputError
 from monitor.events.decoding import DecodedBatch, Decoder
 from monitor.events.schema import Feature, StreamSchema
 from monitor.limits import CATEGORIES_KEPT, PROBED_ROWS
+from monitor.ports import RawBatch
 from monitor.reference.table import checked_posteriors, class_names, class_numbers, describe, encode, is_missing
 from monitor.windows.window import Window
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from monitor.arrays import Labels, Matrix, Vector, frozen_vector
 from monitor.errors import InputError
-from monitor.events.schema import Feature, StreamSchema
+from monitor.events.schema import PREDICTION, Feature, StreamSchema
 from monitor.limits import RELATION_ROWS
 from monitor.reference import artefact
 from monitor.reference.base import Arrays, FiledReference, Header
@@ -23,8 +23,6 @@ from monitor.regression.relation import RelationNull, calibrate_relation, labels
 from monitor.shifts.profile import FeatureProfile, profile, values_kept
 from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, RELATION_MISSING
 from monitor.windows.window import Window
-
-PREDICTION = Feature("prediction")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,9 +13,9 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from connectors.protocols import Channel, Message
 from monitor.arrays import Matrix
 from monitor.events.wire import keyed_struct
+from monitor.ports import Channel, Message
 from monitor.priors import bayes
 from monitor.recalibration import Recalibration
 from monitor.windows.window import Window

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from connectors.protocols import Message, RawBatch
 from monitor.errors import DeadLetterLimitError
 from monitor.events.decoding import Rejected
+from monitor.ports import Message, RawBatch
 
 
 @dataclass(frozen=True, slots=True)

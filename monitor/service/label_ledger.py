@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from connectors.protocols import NEVER, Checkpoint, Message, Progress, RawBatch
 from monitor.arrays import Flags, Labels, Vector
 from monitor.assessment.classifier import Assessment
 from monitor.assessment.message import encode
 from monitor.events.decoding import DecodedBatch, LateLabels
 from monitor.labels import outcomes
 from monitor.labels.outcomes import OutcomeResult
-from monitor.labels.store import Arrived, Awaited, LabelFlow, LabelStore, Waiting
+from monitor.labels.store import LabelStore
 from monitor.labels.trust import Trust, shown, trust
+from monitor.labels.values import Arrived, Awaited, LabelFlow, Waiting
+from monitor.ports import NEVER, Checkpoint, Message, Progress, RawBatch
 from monitor.recalibration import withheld
 from monitor.service.outbox import Ready
 from monitor.service.publishing import Published

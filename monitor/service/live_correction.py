@@ -13,13 +13,13 @@ corrected like any other. A late labelled copy of an earlier event is none; one 
 Whatever is corrected is committed with the turn of the loop that read it: behind the windows that are being assessed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from connectors.protocols import Message, ReadBack, Sink
 from monitor.arrays import Flags
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.events.checks import Scored
+from monitor.ports import Message, ReadBack, Sink
 from monitor.recalibration import Recalibration, settled
 from monitor.recalibration.feeds import decoded, parsed
 from monitor.service.corrected_events import applied, messages
@@ -63,17 +63,27 @@ class Correcting:
         self._classes = {name: reference.schema.classes for name, reference in live.items()}
         self._states = {name: InForce(reference.version) for name, reference in live.items()}
         self._by_key = {feed_key(WindowKey(name)): state for name, state in self._states.items()}
-        self._feeds = {name: _feed(sink, name) for name in live}
+        self._kept = _kept(sink, live)
 
     def begin(self) -> None:
         """Read back what is in force: at the start, and when partitions came that others may have read meanwhile."""
-        for name, state in self._states.items():
+        if self._kept is None:
+            return
+        latest, unreadable = {}, None
+        for value in self._kept.read_back("recalibrations"):
             try:
-                message = self._feeds[name]()
-            except (OSError, ValueError) as error:
-                raise ConnectorError(f"the last recalibration of {name} cannot be read back: {error}") from error
-            if message is not None:
-                state.read_back(message)
+                message = decoded(parsed(value))
+            except ValueError as error:
+                unreadable = error
+                continue
+            unreadable = None
+            if not message.validity.segment:
+                latest[message.validity.stream] = message
+        if unreadable is not None:
+            raise ConnectorError(f"the last recalibration cannot be read back: {unreadable}") from unreadable
+        for name, state in self._states.items():
+            if name in latest:
+                state.read_back(latest[name])
 
     def published(self, messages: Iterable[Message]) -> None:
         """These have been committed."""
@@ -100,8 +110,12 @@ class Correcting:
                 )
 
 
-def _feed(sink: Sink, stream: str) -> Callable[[], Recalibration | None]:
-    feed = sink.feed(stream) if isinstance(sink, ReadBack) else None
-    if feed is None:
-        raise ConfigurationError([f"streams.{stream}: live correction wants a sink that publishes recalibrations"])
-    return feed
+def _kept(sink: Sink, streams: Collection[str]) -> ReadBack | None:
+    """Where the recalibrations of these streams are read back; None where there are no such streams."""
+    if not streams:
+        return None
+    if isinstance(sink, ReadBack) and sink.keeps("recalibrations"):
+        return sink
+    raise ConfigurationError(
+        [f"streams.{stream}: live correction wants a sink that publishes recalibrations" for stream in streams]
+    )

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from connectors.protocols import Checkpoint, Message, Progress, RawBatch, Sink, Source
 from monitor.arrays import Flags, Labels
 from monitor.errors import CommitRefusedError
 from monitor.events.decoding import DecodedBatch, Decoder, Rejected
 from monitor.events.wire import Reason
 from monitor.labels.outcomes import OutcomeResult
 from monitor.limits import MOST_WAITING
+from monitor.ports import Checkpoint, Message, Progress, RawBatch, Sink, Source
 from monitor.service.dead_letters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.service.label_ledger import Ledger, labels_taken
 from monitor.service.label_ledger import message as outcome_message

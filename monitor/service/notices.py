@@ -6,10 +6,10 @@ Metrics, the live table, the log and the status page are observers. The service 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from connectors.protocols import Checkpoint
 from monitor.kinds import Assessed
 from monitor.labels.outcomes import OutcomeResult
-from monitor.labels.store import LabelFlow
+from monitor.labels.values import LabelFlow
+from monitor.ports import Checkpoint
 from monitor.recalibration import Recalibration, withheld
 from monitor.windows.window import Window, WindowKey
 

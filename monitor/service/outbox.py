@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from connectors.protocols import Checkpoint, Message
+from monitor.ports import Checkpoint, Message
 
 
 @dataclass(slots=True)

@@ -6,10 +6,10 @@ Pure: it depends on the window and on the stream's settings alone, so it may run
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from connectors.protocols import Message
 from monitor.assessment.message import encode
 from monitor.kinds import Assessed, kind_of
-from monitor.labels.store import Awaited
+from monitor.labels.values import Awaited
+from monitor.ports import Message
 from monitor.reference.base import FiledReference
 from monitor.service.corrected_events import Corrected, corrected_events
 from monitor.shifts.outline import Outline

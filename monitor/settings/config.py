@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from monitor.errors import ConfigurationError
-from monitor.labels.store import Awaited
+from monitor.labels.values import Awaited
 from monitor.limits import MOST_WAITING
+from monitor.ports.options import Duration, read, substituted
 from monitor.service.corrected_events import Corrected
 from monitor.service.dead_letters import DeadLetterLimits
-from monitor.settings.tables import Duration, read, substituted
 from monitor.windows.assembly import Plan
 from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan

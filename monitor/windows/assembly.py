@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from connectors.protocols import NEVER, Checkpoint, Progress
 from monitor.arrays import Flags, Labels, Vector
+from monitor.ports import NEVER, Checkpoint, Progress
 from monitor.windows.by_count import CountPlan, CountWindows
 from monitor.windows.by_time import TimePlan, TimeWindows
 from monitor.windows.label_evidence import Told

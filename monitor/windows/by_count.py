@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from connectors.protocols import NEVER, Counted
+from monitor.ports import NEVER, Counted
 from monitor.windows.panes import Arrivals, Mark
 from monitor.windows.window import Window, WindowCounts, WindowKey, merge, ordered
 

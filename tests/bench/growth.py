@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from connectors.protocols import RawBatch
 from monitor.assessment.classifier import assess
 from monitor.events.decoding import Decoder
+from monitor.ports import RawBatch
 from monitor.priors import em
 from monitor.windows.assembly import StreamRows, Windowing
 from monitor.windows.by_time import TimePlan

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from connectors.jsonl import JsonlSource
-from connectors.protocols import RawBatch
 from connectors.synthetic import SyntheticOptions, write
 from connectors.worlds import Form, Period, World
 from monitor.events.decoding import Decoder
 from monitor.events.schema import StreamSchema
+from monitor.ports import RawBatch
 from monitor.service.memory import keep_freed_memory
 from monitor.windows.assembly import StreamRows, Windowing
 from monitor.windows.by_time import TimePlan

@@ -24,9 +24,9 @@ import numpy as np
 
 from connectors.kafka import open_source, source_settings
 from connectors.memory import MemorySink
-from connectors.protocols import Checkpoint, Message
 from monitor.arrays import Labels, Matrix
 from monitor.events.decoding import Decoder
+from monitor.ports import Checkpoint, Message
 from monitor.reference.classifier import Reference
 from monitor.service.loop import Pace, Service
 from monitor.service.memory import collect_garbage_rarely, keep_freed_memory

@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 
-from connectors.protocols import NEVER
 from monitor.assessment.regressor import assess_regression
+from monitor.ports import NEVER
 from monitor.reference.regressor import RegressionReference
 from monitor.regression import Mixture
 from monitor.windows.by_time import TimePlan, TimeWindows

@@ -6,10 +6,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from connectors.protocols import RawBatch
 from monitor.arrays import Labels, Matrix
 from monitor.assessment.classifier import CHEAP
 from monitor.events.schema import Feature, StreamSchema
+from monitor.ports import RawBatch
 from monitor.priors import ESTIMATORS
 from monitor.reference.classifier import Reference
 from monitor.windows.window import Window

@@ -1,4 +1,4 @@
-"""What every source and every sink promises; see `connectors.protocols`. Whoever has a connector inherits the tests.
+"""What every source and every sink promises; see `monitor.ports`. Whoever has a connector inherits the tests.
 
 A subclass has a fixture: `source` for sources, `sink` for sinks.
 """
@@ -6,9 +6,10 @@ A subclass has a fixture: `source` for sources, `sink` for sinks.
 import numpy as np
 import pytest
 
-from connectors.protocols import Checkpoint, Message, ReadBack
 from monitor.assessment.message import encode
-from monitor.recalibration import Recalibration, Validity, identity
+from monitor.ports import Checkpoint, Message, ReadBack
+from monitor.recalibration import Validity, identity
+from monitor.recalibration.feeds import decoded, parsed
 from tests.connectors.harness import (
     SinkCase,
     SourceCase,
@@ -148,23 +149,20 @@ class SinkContract:
     def test_the_last_committed_recalibration_of_a_stream_is_read_back(self, sink: SinkCase) -> None:
         with sink.reopened() as (writing, _):
             assert isinstance(writing, ReadBack)
-            feed = writing.feed("s")
-            assert feed is not None
-            assert feed() is None
+            assert writing.keeps("recalibrations")
+            assert not list(writing.read_back("recalibrations"))
             for window in ("w1", "w2"):
                 writing.write(recalibration("s", window))
             writing.write(recalibration("t", "w3"))
             writing.commit(checkpoint({"a": 1}))
-            assert said(feed()) == "w2"
+            assert last_window(writing, "s") == "w2"
             writing.write(recalibration("s", "w4"))
         with sink.reopened() as (writing, _):
             assert isinstance(writing, ReadBack)
-            feed = writing.feed("s")
-            assert feed is not None
-            assert said(feed()) == "w2"
+            assert last_window(writing, "s") == "w2"
             writing.write(recalibration("s", "w5"))
             writing.commit(checkpoint({"a": 2}))
-            assert said(feed()) == "w5"
+            assert last_window(writing, "s") == "w5"
 
     @pytest.mark.parametrize("course", ["wwcwxwcxcwwc", "cxwxwwwxccwc"])
     def test_what_was_committed_is_published_whatever_was_written_and_lost_in_between(
@@ -179,10 +177,10 @@ def recalibration(stream: str, window: str) -> Message:
     return Message("recalibrations", stream.encode(), encode(said))
 
 
-def said(found: Recalibration | None) -> str:
-    """Whose it is."""
-    assert found is not None
-    return found.validity.window
+def last_window(sink: ReadBack, stream: str) -> str:
+    """Whose recalibration is the stream's last."""
+    messages = [decoded(parsed(value)) for value in sink.read_back("recalibrations")]
+    return [message.validity.window for message in messages if message.validity.stream == stream][-1]
 
 
 def assert_published(case: SinkCase, course: str) -> None:

@@ -13,10 +13,10 @@ import numpy as np
 from connectors.jsonl import JsonlSource
 from connectors.lines import Lines, PlainText
 from connectors.memory import MemoryLog, MemorySink, MemorySource
-from connectors.protocols import NEVER, Checkpoint, Progress, RawBatch, Sink, Source
 from connectors.resultfiles import ResultFileOptions, ResultFiles
 from connectors.synthetic import SyntheticOptions, SyntheticSource
 from connectors.worlds import Period
+from monitor.ports import NEVER, Checkpoint, Progress, RawBatch, Sink, Source
 
 RECORDS: Mapping[str, Sequence[bytes]] = {
     "a": [f'{{"number":{number},"pad":"{"x" * (number * 7 % 40)}"}}'.encode() for number in range(60)],

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors import open_source
 from connectors.jsonl import JsonlOptions, JsonlSource
 from connectors.lines import StandardInput
-from connectors.protocols import NEVER, Checkpoint, Progress
+from monitor.commands.connectors import open_source
 from monitor.errors import ConfigurationError, ConnectorError
+from monitor.ports import NEVER, Checkpoint, Progress
 from tests.connectors.harness import RedirectedSource, checkpoint, nothing, opened, read_all, small_lines
 
 

@@ -13,16 +13,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from connectors import open_sink
-from connectors.protocols import Message
 from connectors.resultfiles import ResultFileOptions, ResultFiles, StandardOutput
+from monitor.commands.connectors import open_sink
 from monitor.errors import ConfigurationError, ConnectorError
+from monitor.ports import Message
 from tests.connectors.harness import checkpoint
 
 WRITER = """
 import sys
 from pathlib import Path
-from connectors.protocols import NEVER, Checkpoint, Message, Progress
+from monitor.ports import NEVER, Checkpoint, Message, Progress
 from connectors.resultfiles import ResultFileOptions, ResultFiles
 
 last = int(sys.argv[2])

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from connectors import open_source
 from connectors.memory import MemorySource
 from connectors.synthetic import START, SyntheticOptions, SyntheticSource, write
 from connectors.worlds import UNKNOWN, Period, Population, Timetable, World, tour
+from monitor.commands.connectors import open_source
 from monitor.errors import ConfigurationError, ConnectorError, InputError
 from monitor.events.decoding import Decoder
 from monitor.windows.window import Window, merge

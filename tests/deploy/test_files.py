@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from connectors import open_both
 from monitor.assessment.verdict import Verdict, table
+from monitor.commands.connectors import open_both
 from monitor.observers.metric_catalogue import CATALOGUE
 from monitor.settings.config import load
 from tests.deploy.parts import DEPLOY, need

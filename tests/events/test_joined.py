@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from connectors.jsonl import JsonlSource
-from connectors.protocols import Joined
 from monitor.events.decoding import DecodedBatch, Decoder
 from monitor.events.schema import StreamSchema
+from monitor.ports import Joined
 from tests.events.shop import NOW, NOW_TEXT
 
 DECODER = Decoder([StreamSchema("shop", ("legit", "fraud"), ()), StreamSchema("other", ("a", "b"), ())])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from connectors.kafka import KafkaSource, open_sink, open_source, sink_settings, source_settings, topic_sink
-from connectors.protocols import Checkpoint, RawBatch, Reassignment
+from monitor.ports import Checkpoint, RawBatch, Reassignment
 from tests.connectors.contract import SinkContract, SourceContract
 from tests.connectors.harness import RECORDS, SinkCase, SourceCase, nothing
 from tests.kafka.apache import Cluster

@@ -15,9 +15,9 @@ from connectors.kafka.progress import to_metadata
 from connectors.kafka.settings import Connection, SourceSettings
 from connectors.kafka.topic_source import KafkaSource
 from connectors.kafka.watchdog import Guard
-from connectors.protocols import NEVER, Checkpoint, Progress
 from monitor.errors import ConnectorError
-from monitor.settings.tables import Duration
+from monitor.ports import NEVER, Checkpoint, Progress
+from monitor.ports.options import Duration
 from tests.connectors.harness import nothing
 
 SECOND = 1_000_000

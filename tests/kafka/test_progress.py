@@ -13,8 +13,8 @@ from connectors.kafka.progress import (
     table_to_metadata,
     to_metadata,
 )
-from connectors.protocols import NEVER, Counted, Progress
 from monitor.errors import ConnectorError
+from monitor.ports import NEVER, Counted, Progress
 
 _numbers = st.integers(-(2**62), 2**62)
 _counts = st.integers(0, 2**40)

@@ -14,10 +14,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
-from connectors.protocols import NEVER, Checkpoint, Progress, Reassignment
 from monitor.errors import CommitRefusedError
 from monitor.events.decoding import Decoder
-from monitor.labels.store import Awaited
+from monitor.labels.values import Awaited
+from monitor.ports import NEVER, Checkpoint, Progress, Reassignment
 from monitor.reference.classifier import Reference
 from monitor.service.loop import Pace, Service
 from monitor.service.publishing import Watched

@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
-from connectors.protocols import Message
 from monitor.arrays import Matrix
 from monitor.assessment.message import encode
 from monitor.commands.run import opened
 from monitor.errors import ConfigurationError
 from monitor.events.checks import Scored
 from monitor.events.decoding import Decoder
-from monitor.labels.store import Awaited
+from monitor.labels.values import Awaited
+from monitor.ports import Message
 from monitor.priors import bayes
 from monitor.recalibration import Recalibration, Validity, identity, withheld
 from monitor.service.corrected_events import messages

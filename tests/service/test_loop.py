@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
-from connectors.protocols import Checkpoint
 from monitor.errors import CommitRefusedError, DeadLetterLimitError
 from monitor.events.decoding import Decoder
+from monitor.ports import Checkpoint
 from monitor.service.dead_letters import DeadLetterLimits
 from monitor.service.loop import Clock, Pace, Service
 from monitor.service.notices import BatchTaken, Happening, Reassigned, WindowAssessed

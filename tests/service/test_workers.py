@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
-from connectors.protocols import Checkpoint, Message, Reassignment
 from monitor.errors import CommitRefusedError, WorkerError
+from monitor.ports import Checkpoint, Message, Reassignment
 from monitor.service.loop import Pace, Service
 from monitor.service.outbox import Outbox
 from monitor.service.publishing import Watched

@@ -6,8 +6,8 @@ import pytest
 
 from monitor.commands.run import configured
 from monitor.errors import ConfigurationError
+from monitor.ports.options import duration_text, substituted
 from monitor.settings.config import Config, load
-from monitor.settings.tables import duration_text, substituted
 from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from connectors.protocols import NEVER, Checkpoint, PartitionReport, Report, SinkReport
 from monitor.assessment.classifier import Assessment, FeatureShift, Test
 from monitor.assessment.verdict import Verdict
 from monitor.labels import outcomes
 from monitor.labels.outcomes import OutcomeResult
-from monitor.labels.store import Found, LabelFlow, Stateless, Waiting
+from monitor.labels.values import Found, LabelFlow, Stateless, Waiting
 from monitor.observers.history import Caps, History, StreamFacts
+from monitor.ports import NEVER, Checkpoint, PartitionReport, Report, SinkReport
 from monitor.priors.estimate import PriorEstimate
 from monitor.recalibration import Recalibration, identity
 from monitor.service.loop import Clock

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from connectors.protocols import NEVER
+from monitor.ports import NEVER
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.protocols import NEVER, Checkpoint
+from monitor.ports import NEVER, Checkpoint
 from monitor.windows.assembly import Plan, RejectedAt, StreamRows, Windowing
 from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.protocols import NEVER, Progress
+from monitor.ports import NEVER, Progress
 from monitor.windows.assembly import LabelTimes, StreamRows, Windowing
 from monitor.windows.by_time import TimePlan
 from monitor.windows.label_evidence import EvidencePlan

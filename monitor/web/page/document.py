@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from connectors.protocols import NEVER
 from monitor.observers.history import Flow, Snapshot, Track
+from monitor.ports import NEVER
 from monitor.version import __version__
 from monitor.web.page import charts
 from monitor.web.page.charts import Bins
