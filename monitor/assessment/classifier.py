@@ -42,6 +42,8 @@ class AssessedReference(ReferenceView, ShiftReference, Protocol):
     def estimator(self) -> str: ...
     @property
     def version(self) -> str: ...
+    def matched(self, window: Window) -> Window: ...
+    def remarks(self, window: Window) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,8 @@ class Assessment:
 
 def assess(window: Window, reference: AssessedReference, level: float = VERDICT_LEVEL) -> Assessment:
     """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift."""
+    remarks = reference.remarks(window)
+    window = reference.matched(window)
     usable = _usable(window, reference)
     unusable = int((~usable).sum())
     calibrated = reference.prepare(window if not unusable else window.take(usable))
@@ -136,7 +140,8 @@ def assess(window: Window, reference: AssessedReference, level: float = VERDICT_
     if calibrated.events < MINIMUM_EVENTS:
         told = reasons.too_few(calibrated.events, unusable)
         return replace(
-            _assessment(calibrated, reference, estimates, Verdict.INSUFFICIENT_DATA, told), unusable=unusable
+            _assessment(calibrated, reference, estimates, Verdict.INSUFFICIENT_DATA, (*remarks, *told)),
+            unusable=unusable,
         )
     family = level / 3
     ready = prepared(reference)
@@ -163,7 +168,7 @@ def assess(window: Window, reference: AssessedReference, level: float = VERDICT_
         _where_unknown(calibrated, reference, diagnosis) if verdict is Verdict.UNKNOWN_CLASS else "",
         mix_known=prevalence.unique,
     )
-    found = _assessment(calibrated, reference, estimates, verdict, told)
+    found = _assessment(calibrated, reference, estimates, verdict, (*remarks, *told))
     return replace(
         found,
         unusable=unusable,

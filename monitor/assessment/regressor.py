@@ -72,6 +72,8 @@ def assess_regression(
     window: Window, reference: RelationReference, level: float = VERDICT_LEVEL
 ) -> RegressionAssessment:
     """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift."""
+    remarks = reference.remarks(window)
+    window = reference.matched(window)
     usable = _usable(window, reference)
     kept = window if usable.all() else window.take(usable)
     family = level / 2
@@ -96,7 +98,7 @@ def assess_regression(
         unusable=unusable,
         missing_values=0 if kept.features is None else int(np.isnan(kept.features).sum()),
         verdict=verdict,
-        reasons=told,
+        reasons=(*remarks, *told),
         tests=tests,
         features=shifts,
         prediction=FeatureShift(moved[-1], explained.get(len(moved) - 1)) if moved else None,

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import astuple
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
-from monitor.events.schema import Feature, StreamSchema
+from monitor.events.schema import Feature, StreamSchema, category_text
 from monitor.events.timestamps import BAD_TIME, NO_TIME, Times, from_epoch_ms, from_rfc3339
 
 BAD_LABEL = UNLABELLED - 1
@@ -163,7 +163,15 @@ def coded(column: Sequence[Any], feature: Feature) -> Vector:
         return np.array(column, dtype=np.float64)  # None becomes NaN
     codes: dict[Any, float] = {name: float(code) for code, name in enumerate(feature.categories)}
     unseen = float(len(feature.categories))
-    return np.array([np.nan if value is None else codes.get(str(value), unseen) for value in column])
+    known = codes | {None: np.nan}
+    # Almost all values are texts from the list; only a number, a boolean or a new value is looked at again.
+    found = list(map(known.get, column))
+    if None in found:
+        found = [
+            codes.get(category_text(value), unseen) if code is None else code
+            for code, value in zip(found, column, strict=True)
+        ]
+    return np.array(found, dtype=np.float64)
 
 
 def segment_name(fields: Sequence[str], values: Sequence[Any]) -> str:
@@ -172,10 +180,7 @@ def segment_name(fields: Sequence[str], values: Sequence[Any]) -> str:
 
 
 def _segment_text(value: str | bool | int | float | None) -> str:
-    if value is None:
-        return ""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return text.replace("\\", "\\\\").replace(",", "\\,")
+    return "" if value is None else category_text(value).replace("\\", "\\\\").replace(",", "\\,")
 
 
 def _times(part: Part) -> str | Times:

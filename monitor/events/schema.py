@@ -27,6 +27,15 @@ PREDICTION = Feature("prediction")
 """What a regressor says, described and tested as its inputs are."""
 
 
+def category_text(value: Any) -> str:
+    """A category's name, whatever type it is sent as: true for a boolean, 5411 for 5411 and 5411.0."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class StreamSchema:
     """The classes, in the order of every posterior vector, and the features, in the order of every row."""

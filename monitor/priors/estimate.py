@@ -199,7 +199,7 @@ class Estimator:
     """More hold-out rows than these are not worth their time: a stratified sample of them is summarised."""
 
     def __call__(self, window: Window, reference: ReferenceView) -> PriorEstimate:
-        self.check_applies(len(reference.classes), window.features is not None, "the window")
+        self.check_applies(len(reference.classes), window.has_features, "the window")
         return self.estimate(reference.prepare(window), reference)
 
     def check_applies(self, classes: int, features: bool, where: str) -> None:

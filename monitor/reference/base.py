@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from monitor.arrays import Matrix
 from monitor.errors import ArtefactError
 from monitor.events.schema import Feature, StreamSchema
-from monitor.reference import artefact
-from monitor.reference.table import encode_table
+from monitor.reference import artefact, by_name
 from monitor.shifts.profile import FeatureProfile
 from monitor.version import __version__
+from monitor.windows.window import Window
 
 Header = dict[str, Any]
 Arrays = dict[str, artefact.Array]
@@ -36,9 +35,13 @@ class FiledReference(ABC):
     def events(self) -> int:
         """All labelled events that it was made from."""
 
-    def encode(self, features: Any) -> Matrix:
-        """A table of raw feature values (a data frame, rows with names in them) as a window's feature matrix."""
-        return encode_table(features, self.schema.features)
+    def matched(self, window: Window) -> Window:
+        """The window with the columns of its data frames found by name; any other window as it is."""
+        return by_name.matched(window, self.schema)
+
+    def remarks(self, window: Window) -> tuple[str, ...]:
+        """What `matched` could not do as it was meant, in words."""
+        return by_name.remarks(window, self.schema.features)
 
     def sealed(self) -> Self:
         """The same reference under the version that its content has."""

@@ -48,7 +48,7 @@ def _of_rows(rows: Window) -> Matrix:
     return np.column_stack([rows.predictions, rows.targets, *features])
 
 
-def _of_table(table: Table, schema: StreamSchema) -> Matrix:
+def _of_table(table: Table, schema: StreamSchema, first_row: int) -> Matrix:
     columns = []
     for name in ("prediction", "label"):
         if name not in table:
@@ -57,5 +57,5 @@ def _of_table(table: Table, schema: StreamSchema) -> Matrix:
             columns.append(np.array([*table[name]], dtype=np.float64))
         except (TypeError, ValueError) as error:
             raise InputError(f"{name}: want a number in every event, got {error}") from error
-    features = table_features(table, schema)
+    features = table_features(table, schema, first_row)
     return np.column_stack(columns if features is None else [*columns, features])

@@ -21,14 +21,8 @@ from monitor.priors.estimate import HoldOut, Statistics
 from monitor.reference import artefact
 from monitor.reference.base import Arrays, FiledReference, Header
 from monitor.reference.estimator_choice import simulate
-from monitor.reference.table import (
-    checked_posteriors,
-    class_names,
-    class_numbers,
-    describe_features,
-    encode_table,
-    plain_list,
-)
+from monitor.reference.feature_columns import Kinds, read_features
+from monitor.reference.table import checked_posteriors, class_names, class_numbers, plain_list, unnamed_posteriors
 from monitor.sampling import stratified_sample
 from monitor.shifts.profile import FeatureProfile, compact, profile, values_kept
 from monitor.windows.window import Window
@@ -68,6 +62,7 @@ class Reference(FiledReference):
 
     def prepare(self, window: Window) -> Window:
         """The window with calibrated posteriors: what the statistics were computed from."""
+        window = self.matched(window)
         if window.posteriors.shape[1] != len(self.classes):
             raise InputError(
                 f"window: want {len(self.classes)} columns of posteriors {list(self.classes)}, "
@@ -78,12 +73,15 @@ class Reference(FiledReference):
     @classmethod
     def fit(
         cls,
-        posteriors: ArrayLike,
+        posteriors: Any,
         labels: ArrayLike,
         features: Any = None,
         *,
         classes: Iterable[Any] | None = None,
         feature_names: Iterable[str] | None = None,
+        category: Iterable[str] = (),
+        number: Iterable[str] = (),
+        ignore: Iterable[str] = (),
         seed: int = 0,
         stream: str = "",
         positive: str | None = None,
@@ -93,21 +91,32 @@ class Reference(FiledReference):
         """The reference of a fitted classifier, from its posteriors on a labelled set it was not trained on.
 
         `labels` are class names or class numbers. `classes` names the columns of `posteriors` (a scikit-learn
-        model's `classes_`); without it they are the sorted labels. `features` is a matrix or a data frame.
+        model's `classes_`); without it they are the columns' names in a data frame, or the sorted labels. `features`
+        is a matrix or a data frame; `category` and `number` name those of its columns whose values do not say what
+        they are, `ignore` those that are no features.
         `estimator` "auto" learns from simulated shifts how to weigh the estimators, any other name is taken as said.
         """
-        matrix = checked_posteriors(posteriors)
+        given, columns = unnamed_posteriors(posteriors)
+        matrix = checked_posteriors(given)
         values = plain_list(labels)
-        names = class_names(values, classes, matrix.shape[1])
-        described = () if features is None else describe_features(features, feature_names)
+        names = class_names(values, columns if classes is None else classes, matrix.shape[1])
         if len(values) != matrix.shape[0]:
             raise InputError(f"labels: want one for each of the {matrix.shape[0]} events, got {len(values)}")
-        table = None if features is None else encode_table(features, described)
-        if table is not None and table.shape[0] != matrix.shape[0]:
-            raise InputError(f"features: want a row for each of the {matrix.shape[0]} events, got {table.shape[0]}")
-        schema = StreamSchema(stream, names, described, _positive(names, positive))
-        numbers = class_numbers(values, names)
-        return cls.reduce(schema, matrix, numbers, table, seed=seed, calibration=calibration, estimator=estimator)
+        kinds = Kinds(tuple(category), tuple(number), tuple(ignore))
+        table = None if features is None else read_features(features, feature_names, kinds)
+        if table is not None and table.values.shape[0] != matrix.shape[0]:
+            raise InputError(
+                f"features: want a row for each of the {matrix.shape[0]} events, got {table.values.shape[0]}"
+            )
+        return cls.reduce(
+            StreamSchema(stream, names, () if table is None else table.features, _positive(names, positive)),
+            matrix,
+            class_numbers(values, names),
+            None if table is None else table.values,
+            seed=seed,
+            calibration=calibration,
+            estimator=estimator,
+        )
 
     @classmethod
     def reduce(

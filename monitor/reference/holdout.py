@@ -1,15 +1,17 @@
 """Labelled hold-out files, read in pieces: everything that turns .jsonl, .csv and .parquet into columns of events.
 
 All three carry the fields of a scored event. A table flattens them: `label`, `posteriors.<class>` (or `score`), and
-features under `features.<name>` or under their own name. Nothing is guessed after the schema has been inferred: a
-row that does not fit is an error that names its line.
+features under `features.<name>` or under their own name. JSON and Parquet say of each value whether it is text, and
+are believed; in a table of text (.csv) it is guessed. Nothing is guessed after the schema has been inferred: a row
+that does not fit is an error that names it.
 """
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,9 +23,11 @@ from monitor.arrays import Labels, Matrix
 from monitor.errors import InputError
 from monitor.events.decoding import DecodedBatch, Decoder
 from monitor.events.schema import Feature, StreamSchema
-from monitor.limits import CATEGORIES_KEPT, PROBED_ROWS
+from monitor.limits import PROBED_ROWS
 from monitor.ports import RawBatch
-from monitor.reference.table import checked_posteriors, class_names, class_numbers, describe, encode, is_missing
+from monitor.reference.feature_columns import Kinds, describe, encode, guessed, most_frequent, stray_text, texts_of
+from monitor.reference.table import checked_posteriors, class_names, class_numbers
+from monitor.windows.frame import Column, is_missing, plain_column
 from monitor.windows.window import Window
 
 _Piece = TypeVar("_Piece")
@@ -32,6 +36,8 @@ ROWS = 10_000
 """Rows read at a time: a few megabytes."""
 
 LINES = (".jsonl", ".ndjson")
+TEXT = ".csv"
+"""The format that says of no value what it is."""
 FAR_AHEAD = 2**61
 """No event's time is later: when hold-out events happened does not matter."""
 
@@ -62,6 +68,7 @@ class Wanted:
     stream: str = ""
     classes: tuple[str, ...] = ()
     positive: str = ""
+    kinds: Kinds = field(default_factory=Kinds)
 
 
 def infer_schema(path: Path, wanted: Wanted) -> StreamSchema:
@@ -70,12 +77,31 @@ def infer_schema(path: Path, wanted: Wanted) -> StreamSchema:
     if first is None:
         raise InputError(f"{path}: holds no events")
     classes = () if holds_predictions(path) else _classes(path, first, wanted)
-    features = tuple(describe(_feature_name(column), _guessed(first[column])) for column in _feature_columns(first))
+    features = tuple(
+        describe(name, column, wanted.kinds.of(name)) for name, column in _typed(path, first, wanted.kinds).items()
+    )
     if any(feature.kind == "category" for feature in features):
         features = _with_all_categories(path, features)
     stream = wanted.stream or str(first.get("stream", [""])[0] or "")
     positive = wanted.positive or (classes[1] if len(classes) == 2 else None)
     return StreamSchema(stream, classes, features, positive)
+
+
+def notices(path: Path, wanted: Wanted, schema: StreamSchema) -> tuple[str, ...]:
+    """What was guessed of the features and what was left out, for a person to confirm or to say otherwise."""
+    first = next(_tables(path, PROBED_ROWS, lambda _read: None), {})
+    columns = _typed(path, first, wanted.kinds)
+    said = [f"the column {name!r} is an index and no feature: left out" for name in first if _is_index(name)]
+    strays = {
+        f.name: stray
+        for f in schema.features
+        if (stray := stray_text(columns[f.name], f, said=wanted.kinds.of(f.name) is not None))
+    }
+    open_kinds = [f for f in schema.features if path.suffix == TEXT and wanted.kinds.of(f.name) is None]
+    for kind, plural in (("number", "numbers"), ("category", "categories"), ("boolean", "true or false")):
+        if names := [f.name for f in open_kinds if f.kind == kind and f.name not in strays]:
+            said.append(f"guessed from text: {', '.join(names)} {'is' if len(names) == 1 else 'are'} taken as {plural}")
+    return (*strays.values(), *said)
 
 
 def holds_predictions(path: Path) -> bool:
@@ -95,9 +121,9 @@ def pieces(
     schema: StreamSchema,
     advance: Advance,
     of_rows: Callable[[Window], _Piece],
-    of_table: Callable[[Table, StreamSchema], _Piece],
+    of_table: Callable[[Table, StreamSchema, int], _Piece],
 ) -> Iterator[_Piece]:
-    """What `of_rows` makes of decoded events, or `of_table` of a table's rows, some thousands at a time."""
+    """What `of_rows` makes of decoded events, or `of_table` of a table, the schema and the number of its first row."""
     if path.suffix in LINES:
         yield from map(of_rows, _decoded_lines(path, schema, advance))
         return
@@ -105,7 +131,7 @@ def pieces(
     for table in _tables(path, ROWS, advance):
         rows = _height(table)
         try:
-            yield of_table(table, schema)
+            yield of_table(table, schema, row)
         except InputError as error:
             raise InputError(f"{path}: between rows {row + 1} and {row + rows}: {error}") from error
         row += rows
@@ -148,18 +174,21 @@ def _of_rows(rows: Window) -> Chunk:
     return Chunk(rows.posteriors, rows.labels, rows.features)
 
 
-def _chunk(table: Table, schema: StreamSchema) -> Chunk:
+def _chunk(table: Table, schema: StreamSchema, first_row: int) -> Chunk:
     if "label" not in table:
         raise InputError("label: no event has one; a reference is built from labelled events")
     labels = class_numbers([*table["label"]], schema.classes)
-    return Chunk(_posteriors(table, schema), labels, table_features(table, schema))
+    return Chunk(_posteriors(table, schema), labels, table_features(table, schema, first_row))
 
 
-def table_features(table: Table, schema: StreamSchema) -> Matrix | None:
+def table_features(table: Table, schema: StreamSchema, first_row: int) -> Matrix | None:
     """The features of a table in the order of the schema; a column that is not there is missing everywhere."""
     columns = {_feature_name(column): column for column in _feature_columns(table)}
     empty = np.full(_height(table), np.nan)
-    features = [encode(_guessed(table[columns[f.name]]), f) if f.name in columns else empty for f in schema.features]
+    features = [
+        encode(plain_column(table[columns[f.name]], f.name), f, first_row) if f.name in columns else empty
+        for f in schema.features
+    ]
     return np.column_stack(features) if features else None
 
 
@@ -198,41 +227,39 @@ def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
     raise InputError(f"{path}: no posteriors: want `posteriors`, `score` or `prediction` in every event")
 
 
-def _guessed(column: Sequence[Any]) -> Any:
-    """Text that is all numbers, or all true and false, as what it says; anything else as it is."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
-        return column
-    present = [value for value in column if not is_missing(value)]
-    if not present or not all(isinstance(value, str) for value in present):
-        return column
-    if {value.lower() for value in islice(present, 100)} <= {"true", "false"}:
-        truth = {"true": True, "false": False}
-        if all(value.lower() in truth for value in present):
-            return [None if is_missing(value) else truth[value.lower()] for value in column]
-    try:
-        return np.array([np.nan if is_missing(value) else float(value) for value in column])
-    except ValueError:
-        return column
+def _typed(path: Path, table: Table, kinds: Kinds) -> dict[str, Column]:
+    """The features of the first rows by name, as what their values are; a kind that is said needs no guess."""
+    columns = {_feature_name(column): column for column in _feature_columns(table)}
+    kinds.check(columns)
+    return {
+        name: guessed(table[column])
+        if path.suffix == TEXT and kinds.of(name) is None
+        else plain_column(table[column], name)
+        for name, column in columns.items()
+        if name not in kinds.ignore
+    }
 
 
 def _with_all_categories(path: Path, features: tuple[Feature, ...]) -> tuple[Feature, ...]:
-    counts: dict[str, Counter[str]] = {f.name: Counter() for f in features if f.kind == "category"}
+    counts: dict[str, Counter[str | None]] = {f.name: Counter() for f in features if f.kind == "category"}
     for table in _tables(path, ROWS, lambda _read: None):
         for column in _feature_columns(table):
             if (name := _feature_name(column)) in counts:
-                counts[name].update(str(value) for value in table[column] if not is_missing(value))
+                counts[name].update(texts_of(plain_column(table[column], name)))
     return tuple(
-        Feature(f.name, f.kind, _most_frequent(counts[f.name])) if f.kind == "category" else f for f in features
+        Feature(f.name, f.kind, most_frequent(counts[f.name])) if f.kind == "category" else f for f in features
     )
 
 
-def _most_frequent(counts: Counter[str]) -> tuple[str, ...]:
-    ordered = sorted(counts, key=lambda category: (-counts[category], category))
-    return tuple(sorted(ordered[:CATEGORIES_KEPT]))
-
-
 def _feature_columns(table: Table) -> list[str]:
-    return [c for c in table if c not in RESERVED and not c.startswith(("posteriors.", "segment."))]
+    return [
+        c for c in table if c not in RESERVED and not c.startswith(("posteriors.", "segment.")) and not _is_index(c)
+    ]
+
+
+def _is_index(column: str) -> bool:
+    """What pandas writes for the index of a frame: a column without a name, or (Parquet) named by its place."""
+    return column == "" or re.fullmatch(r"Unnamed: \d+|__index_level_\d+__", column) is not None
 
 
 def _feature_name(column: str) -> str:
@@ -271,18 +298,18 @@ def _json_lines(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
 def _flattened(events: list[dict[str, Any]]) -> Table:
     """One column per field, and per key of `posteriors` and `features`; None where an event lacks it."""
     table: dict[str, list[Any]] = {name: [e.get(name) for e in events] for name in FLAT}
-    for field in ("posteriors", "features"):
-        given = [event.get(field) for event in events]
+    for part in ("posteriors", "features"):
+        given = [event.get(part) for event in events]
         if any(isinstance(value, dict) for value in given):
             keys = dict.fromkeys(key for value in given if isinstance(value, dict) for key in value)
             for key in keys:
-                table[f"{field}.{key}"] = [value.get(key) if isinstance(value, dict) else None for value in given]
-        elif field == "features":
+                table[f"{part}.{key}"] = [value.get(key) if isinstance(value, dict) else None for value in given]
+        elif part == "features":
             width = max((len(value) for value in given if value), default=0)
             for j in range(width):
                 table[f"features.x{j}"] = [value[j] if value and j < len(value) else None for value in given]
         else:
-            table[field] = given
+            table[part] = given
     return {name: column for name, column in table.items() if any(value is not None for value in column)}
 
 
@@ -322,12 +349,11 @@ def _parquet_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
                 table = pyarrow.Table.from_batches([batch]).flatten()
                 done += table.num_rows
                 advance(size * done // max(1, file.metadata.num_rows))
-                yield {name: _arrow_column(table[name]) for name in table.column_names}
+                yield {name: _arrow_values(table[name]) for name in table.column_names}
     except pyarrow.ArrowException as error:
         raise InputError(f"{path}: not a readable Parquet file: {error}") from error
 
 
-def _arrow_column(column: Any) -> Any:
-    """A numeric column as an array, with NaN for null; anything else as Python values."""
-    values = column.to_numpy()
-    return values if values.dtype.kind in "fiub" else column.to_pylist()
+def _arrow_values(column: Any) -> Any:
+    """Lists (of posteriors) as Python's own, anything else as a plain column."""
+    return column.to_pylist() if str(column.type).startswith(("list", "fixed_size_list")) else plain_column(column)

@@ -17,7 +17,7 @@ from monitor.events.schema import PREDICTION, Feature, StreamSchema
 from monitor.limits import RELATION_ROWS
 from monitor.reference import artefact
 from monitor.reference.base import Arrays, FiledReference, Header
-from monitor.reference.table import describe_features, encode_table
+from monitor.reference.feature_columns import Kinds, read_features
 from monitor.regression.mixture import Mixture
 from monitor.regression.relation import RelationNull, calibrate_relation, labels_wanted
 from monitor.shifts.profile import FeatureProfile, profile, values_kept
@@ -73,19 +73,26 @@ class RegressionReference(FiledReference):
         features: Any = None,
         *,
         feature_names: Iterable[str] | None = None,
+        category: Iterable[str] = (),
+        number: Iterable[str] = (),
+        ignore: Iterable[str] = (),
         seed: int = 0,
         stream: str = "",
     ) -> Self:
         """The reference of a fitted regressor, from its predictions on a labelled set it was not trained on.
 
-        `features` is a matrix or a data frame. Its numbers are the inputs of the relation that is watched, a mixture
-        of linear regressions with the number of components chosen by BIC; without features the prediction is.
+        `features`, `category`, `number` and `ignore` are those of a classifier's reference. The numbers are the inputs
+        of the relation that is watched, a mixture of linear regressions with the number of components chosen by BIC;
+        without features the prediction is.
         """
-        described = () if features is None else describe_features(features, feature_names)
-        table = None if features is None else encode_table(features, described)
-        said = frozen_vector(predictions, "predictions")
+        kinds = Kinds(tuple(category), tuple(number), tuple(ignore))
+        table = None if features is None else read_features(features, feature_names, kinds)
         return cls.reduce(
-            StreamSchema(stream, (), described), said, frozen_vector(targets, "targets"), table, seed=seed
+            StreamSchema(stream, (), () if table is None else table.features),
+            frozen_vector(predictions, "predictions"),
+            frozen_vector(targets, "targets"),
+            None if table is None else table.values,
+            seed=seed,
         )
 
     @classmethod

@@ -1,9 +1,4 @@
-"""From what people have to columns of numbers: class names, labels, and feature columns of any kind.
-
-Everything that guesses lives here, and guesses once: the schema that comes out is what every later event is held
-to. A category becomes its number in the schema's list; one past the end stands for a value outside the list; a
-missing value is NaN whatever the kind.
-"""
+"""From what people have to posteriors and class numbers. Names of classes are guessed once, here."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,11 +6,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
+from monitor.arrays import UNLABELLED, Labels, Matrix
 from monitor.errors import InputError
-from monitor.events.schema import Feature
-from monitor.limits import CATEGORIES_KEPT
 from monitor.tolerances import POSTERIOR_SUM
+from monitor.windows.frame import Columns, is_frame, is_missing
+
+
+def unnamed_posteriors(posteriors: Any) -> tuple[Any, tuple[str, ...] | None]:
+    """Posteriors as an array, and the names of their columns if they come as a data frame that has names."""
+    if not is_frame(posteriors):
+        return posteriors, None
+    columns = Columns.of(posteriors, "posteriors")
+    return np.column_stack(columns.values), columns.names
 
 
 def checked_posteriors(values: ArrayLike, least: int = 2) -> Matrix:
@@ -75,77 +77,10 @@ def class_numbers(labels: Sequence[Any], names: tuple[str, ...]) -> Labels:
     return np.fromiter((lookup[label] for label in labels), dtype=np.int64, count=len(labels))
 
 
-def plain_list(values: ArrayLike) -> list[Any]:
+def plain_list(values: Any) -> list[Any]:
     """A one-dimensional column as Python values."""
-    column = values if isinstance(values, np.ndarray) else np.asarray(values, dtype=object)
+    series = values.to_numpy() if hasattr(values, "to_numpy") else values
+    column = series if isinstance(series, np.ndarray) else np.asarray(series, dtype=object)
     if column.ndim != 1:
         raise InputError(f"labels: want one per event, got shape {column.shape}")
     return list(column.tolist())
-
-
-def describe_features(table: Any, names: Iterable[str] | None) -> tuple[Feature, ...]:
-    """The name and kind of each column of a matrix or data frame."""
-    columns = feature_columns(table)
-    given = names if names is not None else getattr(table, "columns", None)
-    listed = tuple(str(n) for n in given) if given is not None else tuple(f"x{j}" for j in range(len(columns)))
-    if len(listed) != len(columns) or len(set(listed)) != len(listed):
-        raise InputError(f"feature_names: want {len(columns)} distinct names, got {listed}")
-    return tuple(describe(name, column) for name, column in zip(listed, columns, strict=True))
-
-
-def feature_columns(table: Any) -> list[Any]:
-    """The columns of a matrix, a list of rows, or a data frame."""
-    if hasattr(table, "columns") and hasattr(table, "iloc"):
-        return [np.asarray(table.iloc[:, j]) for j in range(table.shape[1])]
-    matrix = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=object)
-    if matrix.ndim != 2:
-        raise InputError(f"features: want shape (events, features), got {matrix.shape}")
-    return [matrix[:, j] for j in range(matrix.shape[1])]
-
-
-def describe(name: str, column: Any) -> Feature:
-    """A column of numbers, of true and false, or of names; the most frequent names are its categories."""
-    if np.asarray(column).dtype.kind in "fiu":
-        return Feature(name)
-    if np.asarray(column).dtype.kind == "b":
-        return Feature(name, "boolean", BOOLEAN)
-    present = [value for value in column if not is_missing(value)]
-    if all(isinstance(value, bool | np.bool_) for value in present) and present:
-        return Feature(name, "boolean", BOOLEAN)
-    if not any(isinstance(value, str) for value in present):
-        return Feature(name)
-    counts: dict[str, int] = {}
-    for value in present:
-        counts[str(value)] = counts.get(str(value), 0) + 1
-    frequent = sorted(counts, key=lambda category: (-counts[category], category))[:CATEGORIES_KEPT]
-    return Feature(name, "category", tuple(sorted(frequent)))
-
-
-BOOLEAN = ("false", "true")
-
-
-def encode(column: Any, feature: Feature) -> Vector:
-    """One feature's column as numbers."""
-    if np.asarray(column).dtype.kind in "fiub":
-        return np.asarray(column, dtype=np.float64)
-    if feature.kind != "category":
-        try:
-            return np.array([np.nan if is_missing(v) else float(v) for v in column], dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"feature {feature.name}: want numbers, got {error}") from error
-    codes = {category: float(code) for code, category in enumerate(feature.categories)}
-    unseen = float(len(feature.categories))
-    return np.array([np.nan if is_missing(v) else codes.get(str(v), unseen) for v in column], dtype=np.float64)
-
-
-def encode_table(table: Any, features: tuple[Feature, ...]) -> Matrix:
-    """All features of a table as one matrix, in the order of the schema."""
-    columns = feature_columns(table)
-    if len(columns) != len(features):
-        raise InputError(f"features: want {len(features)} columns, got {len(columns)}")
-    return np.column_stack([encode(column, feature) for column, feature in zip(columns, features, strict=True)])
-
-
-def is_missing(value: Any) -> bool:
-    """None and NaN, which alone differs from itself."""
-    return value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124

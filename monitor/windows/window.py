@@ -14,11 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.arrays import UNLABELLED, Flags, Labels, Matrix, Vector, frozen_labels, frozen_matrix, frozen_vector
 from monitor.errors import InputError
+from monitor.windows.frame import Columns, is_frame
 
 OTHER_SEGMENTS = "(other)"
 
 Rows = NDArray[np.int64] | Flags | slice
 _Item = TypeVar("_Item", bound=np.generic)
+_Table = TypeVar("_Table", Matrix, Columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,21 @@ class Segments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Unread:
+    """What of a window only a reference can read, as it knows the order of classes and the kinds of features."""
+
+    classes: tuple[str, ...] | None = None
+    """Which class each column of the posteriors belongs to; None where they are in the reference's order, or are one
+    column: the posterior of the reference's positive class."""
+    features: Columns | None = None
+    """In place of the window's features."""
+
+    def take(self, rows: Rows) -> Self:
+        """The same with only these rows."""
+        return replace(self, features=None if self.features is None else self.features.take(rows))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Window:
     """The events of one window, as columns. NaN in `features` is a missing value."""
 
@@ -85,49 +102,49 @@ class Window:
     key: WindowKey = WindowKey()
     counts: WindowCounts = WindowCounts()
     closed_because: str = ""
+    unread: Unread | None = None
+    """What came as data frames, until a reference reads it; windows of the service have none."""
 
     @classmethod
-    def of(
-        cls,
-        posteriors: ArrayLike,
-        features: ArrayLike | None = None,
-        labels: ArrayLike | None = None,
-    ) -> Self:
-        """A window from plain arrays: posteriors (events, classes), features (events, features), class numbers."""
-        matrix = frozen_matrix(posteriors, "posteriors")
-        rows = matrix.shape[0]
-        inputs = None if features is None else frozen_matrix(features, "features")
-        if inputs is not None and inputs.shape[0] != rows:
-            raise InputError(f"features: want {rows} rows, one for each row of posteriors, got {inputs.shape[0]}")
+    def of(cls, posteriors: Any, features: Any = None, labels: ArrayLike | None = None) -> Self:
+        """A window from posteriors (events, classes), features (events, features) and class numbers.
+
+        Posteriors and features may be arrays or data frames. Of a frame the reference finds the columns by name: its
+        classes, or its features, which may be text. Arrays are in its order. A vector of posteriors is that of the
+        positive class.
+        """
+        matrix, classes = _scores(posteriors)
+        inputs, columns = _table(features, matrix.shape[0])
+        unread = Unread(classes, columns) if classes or columns is not None or matrix.shape[1] == 1 else None
         return cls(
             posteriors=matrix,
             features=inputs,
-            labels=None if labels is None else frozen_labels(labels, "labels", rows),
+            labels=None if labels is None else frozen_labels(labels, "labels", matrix.shape[0]),
+            unread=unread,
         )
 
     @classmethod
-    def of_predictions(
-        cls,
-        predictions: ArrayLike,
-        features: ArrayLike | None = None,
-        targets: ArrayLike | None = None,
-    ) -> Self:
-        """A regressor's window from plain arrays; `targets` are NaN where the truth is not known."""
+    def of_predictions(cls, predictions: ArrayLike, features: Any = None, targets: ArrayLike | None = None) -> Self:
+        """A regressor's window. `features` may be a data frame; `targets` are NaN where the truth is not known."""
         said = frozen_vector(predictions, "predictions")
-        table = None if features is None else frozen_matrix(features, "features")
-        if table is not None and table.shape[0] != said.size:
-            raise InputError(f"features: want {said.size} rows, one for each prediction, got {table.shape[0]}")
+        table, columns = _table(features, said.size)
         return cls(
             posteriors=frozen_matrix(np.empty((said.size, 0)), "posteriors"),
             features=table,
             predictions=said,
             targets=None if targets is None else frozen_vector(targets, "targets", said.size),
+            unread=None if columns is None else Unread(features=columns),
         )
 
     @property
     def events(self) -> int:
         """How many rows the window holds."""
         return int(self.posteriors.shape[0])
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the events came with features, in whatever form."""
+        return self.features is not None or (self.unread is not None and self.unread.features is not None)
 
     @property
     def labelled(self) -> Flags:
@@ -153,6 +170,7 @@ class Window:
             segments=None
             if self.segments is None
             else Segments(_read_only(self.segments.codes[rows]), self.segments.names),
+            unread=None if self.unread is None else self.unread.take(rows),
         )
 
 
@@ -245,6 +263,32 @@ def _of_segment(rows: Window, name: str, told_apart: Collection[str]) -> Window:
     known = rows.segments.names
     wanted = [one not in told_apart if name == OTHER_SEGMENTS else one == name for one in known]
     return rows.take(np.array(wanted, dtype=np.bool_)[rows.segments.codes])
+
+
+def _scores(posteriors: Any) -> tuple[Matrix, tuple[str, ...] | None]:
+    """Posteriors as a matrix, and the names of its columns if they have any."""
+    if not is_frame(posteriors):
+        given = np.asarray(posteriors)
+        return frozen_matrix(given[:, None] if given.ndim == 1 else given, "posteriors"), None
+    columns = Columns.of(posteriors, "posteriors")
+    return frozen_matrix(np.column_stack(columns.values), "posteriors"), columns.names
+
+
+def _table(features: Any, rows: int) -> tuple[Matrix | None, Columns | None]:
+    """Features as the matrix that they are, or as columns that the reference has to read."""
+    if features is None:
+        return None, None
+    if not is_frame(features) and np.asarray(features).dtype.kind in "fiub":
+        matrix = frozen_matrix(features, "features")
+        return _as_long(matrix, matrix.shape[0], rows), None
+    columns = Columns.of(features, "features")
+    return None, _as_long(columns, columns.rows, rows)
+
+
+def _as_long(features: _Table, found: int, rows: int) -> _Table:
+    if found != rows:
+        raise InputError(f"features: want {rows} rows, one for each event, got {found}")
+    return features
 
 
 def row_digests(window: Window, seed: int = 0) -> NDArray[np.uint64]:

@@ -137,7 +137,8 @@ def test_categories_and_booleans_are_told_from_numbers():
     assert country.counts[:, country.feature.categories.index("nl")].tolist() == [(labels == 0).sum(), 0, 0]
     assert night.counts[1, 1] == (labels == 1).sum()
     assert amount.values.size == 48
-    assert reference.encode([["fr", True, None]])[0].tolist() == pytest.approx([2.0, 1.0, np.nan], nan_ok=True)
+    matched = reference.matched(Window.of([[0.2, 0.3, 0.5]], [["fr", True, None]]))
+    assert matched.features[0].tolist() == pytest.approx([2.0, 1.0, np.nan], nan_ok=True)
 
 
 GOOD, LABELS, _ = world(60)
