@@ -364,3 +364,31 @@ NARROWEST = 1e-290
 # A relation has not changed if it only seems so because of this share of the labels, those that the reference explains
 # worst, and of one at least: an outlier beyond all that the hold-out events held is no relation.
 RELATION_TRIM = 0.02
+
+# How finely a column is written shows in so many of its values; with fewer than the second, a last decimal of 0 in all
+# of them could be chance.
+RESOLUTION_ROWS = 256
+RESOLUTION_VALUES = 12
+
+# Nobody rounds features to more decimals than this, and scores with more than six are told from single precision by
+# nothing. Scores of one decimal are no scores any more: that is a change.
+FINEST_DECIMALS = 12
+FINEST_SCORES = 6
+COARSEST_SCORES = 2
+
+# From here on doubles are eighths apart: such numbers have no decimals to round.
+DECIMALS_UP_TO = 1e15
+
+# Steps of a rounded feature above this share of its spread are a change of the feature: they hide shifts of a quarter
+# of a standard deviation.
+COARSEST_STEP = 0.5
+
+# Single precision is fine enough for a column if its error is below this share of the spread: a million events show
+# distances of a thousandth. (Times in milliseconds since 1970 are not: they are compared as they come.)
+SINGLE_ERROR = 1e-4
+
+# A rounded score of 0 where the reference has no event was between 0 and half of the last decimal: the middle of that.
+UNSEEN_ZERO = 0.25
+
+# Scores have atoms where one value is held by at least this share of the events: a small tree's do, a network's do not.
+ATOM_SHARE = 0.01

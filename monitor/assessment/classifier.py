@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from monitor import recalibration
-from monitor.arrays import Flags, Vector, frozen_vector
+from monitor.arrays import Flags, Vector, frozen_matrix, frozen_vector
 from monitor.assessment import message as result
 from monitor.assessment import reasons
 from monitor.assessment.verdict import Evidence, Verdict, decide
@@ -19,11 +19,12 @@ from monitor.errors import InputError
 from monitor.priors import ESTIMATORS, em
 from monitor.priors.estimate import PriorEstimate, ReferenceView
 from monitor.recalibration import Grounds, InputCorrection, Recalibration, Validity
+from monitor.shifts.comparable import ShiftReference, common_resolution, comparable_posteriors
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.diagnosis import Diagnosis, diagnose
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import cohen_w
-from monitor.shifts.prepared import Prepared, ShiftReference, prepared
+from monitor.shifts.prepared import Prepared, prepared
 from monitor.tolerances import DISTANCE_FLOOR, FIT_FLOOR, MINIMUM_EVENTS, MIX_FLOOR, UNKNOWN_FLOOR, VERDICT_LEVEL
 from monitor.version import __version__
 from monitor.windows.window import Window, WindowCounts, WindowKey
@@ -135,7 +136,10 @@ def assess(window: Window, reference: AssessedReference, level: float = VERDICT_
     window = reference.matched(window)
     usable = _usable(window, reference)
     unusable = int((~usable).sum())
-    calibrated = reference.prepare(window if not unusable else window.take(usable))
+    kept = window if not unusable else window.take(usable)
+    resolution = common_resolution(kept, reference)
+    posteriors = frozen_matrix(comparable_posteriors(kept.posteriors, reference, resolution), "posteriors")
+    calibrated = replace(kept, posteriors=posteriors)
     estimates = _estimates(calibrated, reference)
     if calibrated.events < MINIMUM_EVENTS:
         told = reasons.too_few(calibrated.events, unusable)
@@ -144,7 +148,7 @@ def assess(window: Window, reference: AssessedReference, level: float = VERDICT_
             unusable=unusable,
         )
     family = level / 3
-    ready = prepared(reference)
+    ready = prepared(reference, resolution)
     diagnosis = diagnose(calibrated, ready, family)
     chosen = estimates[reference.estimator]
     tests = _tests(calibrated, reference, diagnosis, estimates, family)
@@ -165,7 +169,7 @@ def assess(window: Window, reference: AssessedReference, level: float = VERDICT_
         verdict,
         diagnosis,
         reasons.mix_sentences(reference.classes, reference.source_priors, prevalence),
-        _where_unknown(calibrated, reference, diagnosis) if verdict is Verdict.UNKNOWN_CLASS else "",
+        _where_unknown(calibrated, ready, diagnosis) if verdict is Verdict.UNKNOWN_CLASS else "",
         mix_known=prevalence.unique,
     )
     found = _assessment(calibrated, reference, estimates, verdict, (*remarks, *told))
@@ -344,13 +348,12 @@ def _shifts(tested: tuple[Move, ...], explained: Mapping[int, Explanation]) -> d
     return {move.name: FeatureShift(move, explained.get(j)) for j, move in enumerate(tested)}
 
 
-def _where_unknown(window: Window, reference: AssessedReference, diagnosis: Diagnosis) -> str:
+def _where_unknown(window: Window, ready: Prepared, diagnosis: Diagnosis) -> str:
     """The features that set the unknown events apart the most: their median there, and in the reference.
 
     A feature that is missing in most of them stands in the reference's centre, as one does that is there itself: such
     a feature sets nothing apart, and a median of the few others is not named.
     """
-    ready: Prepared = prepared(reference)
     unknown, projections = diagnosis.unknown, ready.projections
     if unknown is None or projections is None or window.features is None:
         return ""
@@ -358,7 +361,7 @@ def _where_unknown(window: Window, reference: AssessedReference, diagnosis: Diag
     order = np.argsort(-apart, kind="stable")[: min(reasons.NAMED, int((apart > 0).sum()))]
     there = np.nanmedian(window.features[unknown.beyond][:, projections.columns[order]], axis=0)
     return ", ".join(
-        f"{reference.features[projections.columns[k]].feature.name} is {value:.3g} there, "
+        f"{ready.feature_name(int(projections.columns[k]))} is {value:.3g} there, "
         f"{projections.medians[k]:.3g} elsewhere"
         for k, value in zip(order, there, strict=True)
     )

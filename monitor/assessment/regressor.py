@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from monitor.arrays import Flags, Vector
+from monitor.arrays import Flags, Matrix
 from monitor.assessment import message as result
 from monitor.assessment import regressor_reasons as wording
 from monitor.assessment.classifier import FeatureShift, Test, of_moves
@@ -24,10 +24,12 @@ from monitor.recalibration.relation import RegressionRecalibration
 from monitor.shifts import covariates
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
+from monitor.shifts.comparable import common_features, features_written
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.prepared import Column, column_of
 from monitor.shifts.profile import FeatureProfile
+from monitor.shifts.resolution import Written, coarsened_table
 from monitor.tolerances import DISTANCE_FLOOR, MINIMUM_EVENTS, RELATION_FLOOR, VERDICT_LEVEL
 from monitor.version import __version__
 from monitor.windows.window import Window, WindowCounts, WindowKey
@@ -119,44 +121,53 @@ def _usable(window: Window, reference: RelationReference) -> Flags:
 
 
 @lru_cache(maxsize=64)
-def _prepared(reference: RelationReference) -> tuple[Column | FeatureProfile, ...]:
-    """The features and last the predictions, ready for comparisons: worked out once while the reference lives."""
-    return tuple(column_of(profile) for profile in (*reference.features, reference.prediction))
+def _written(reference: RelationReference) -> tuple[Written | None, ...]:
+    """How the features and last the predictions are written: worked out once while the reference lives."""
+    return features_written((*reference.features, reference.prediction))
 
 
-def _columns(reference: RelationReference, window: Window) -> tuple[Column | FeatureProfile, ...]:
-    """What is compared: the features, where events carry them, and last the predictions."""
-    ready = _prepared(reference)
-    return ready if window.features is not None else ready[-1:]
+@lru_cache(maxsize=64)
+def _prepared(reference: RelationReference, resolutions: tuple[int, ...]) -> tuple[Column | FeatureProfile, ...]:
+    """What is compared: the features, where events carry them, and last the predictions, at these resolutions."""
+    profiles = (*reference.features, reference.prediction)[-len(resolutions) :]
+    return tuple(column_of(profile, at) for profile, at in zip(profiles, resolutions, strict=True))
+
+
+def _table(window: Window, reference: RelationReference) -> Matrix:
+    """What is compared, as columns: the features, where events carry them, and last the predictions."""
+    assert window.predictions is not None  # noqa: S101 - `_usable` has looked
+    said = window.predictions[:, None]
+    return said if window.features is None or not reference.features else np.hstack([window.features, said])
+
+
+def _resolutions(window: Window, reference: RelationReference) -> tuple[int, ...]:
+    """At which the columns are compared."""
+    table = _table(window, reference)
+    return common_features(table, _written(reference)[-table.shape[1] :])
 
 
 def _moves(window: Window, reference: RelationReference, level: float) -> tuple[Move, ...]:
     """Every feature and last the predictions, corrected for one another."""
     found = []
-    for j, column in enumerate(_columns(reference, window)):
-        values = _values(window, j)
+    resolutions = _resolutions(window, reference)
+    table = coarsened_table(_table(window, reference), resolutions)
+    for column, values in zip(_prepared(reference, resolutions), table.T, strict=True):
         seen = looked.seen_column(column, values)
         found.append(moves.of_column(seen, column, float(np.isnan(values).sum()), ALL, events=window.events))
     return moves.corrected(found, level)
-
-
-def _values(window: Window, number: int) -> Vector:
-    """Of a feature by its number; past the last feature, the predictions."""
-    if window.features is not None and number < window.features.shape[1]:
-        return np.asarray(window.features[:, number])
-    assert window.predictions is not None  # noqa: S101 - `_usable` has looked
-    return np.asarray(window.predictions)
 
 
 def _explanations(
     window: Window, reference: RelationReference, moved: tuple[Move, ...], level: float
 ) -> dict[int, Explanation]:
     """How each number that moved did."""
-    found = {}
-    for j, (column, move) in enumerate(zip(_columns(reference, window), moved, strict=bool(moved))):
+    found: dict[int, Explanation] = {}
+    if not moved:
+        return found
+    ready = _prepared(reference, _resolutions(window, reference))
+    for j, (column, move, values) in enumerate(zip(ready, moved, _table(window, reference).T, strict=True)):
         if isinstance(column, Column) and move.distribution_moved:
-            values = _values(window, j)
-            found[j] = covariates.explain(column.values, values, column.weights(ALL), level=level, floor=DISTANCE_FLOOR)
+            found[j] = covariates.explain(column.exact, values, column.weights(ALL), level=level, floor=DISTANCE_FLOOR)
     return found
 
 

@@ -5,8 +5,10 @@ from dataclasses import replace
 from monitor.assessment.classifier import Assessment, assess
 from monitor.assessment.verdict import verdicts
 from monitor.kinds.kind import Kind
+from monitor.reference.atoms import largest_atom
 from monitor.reference.classifier import Reference
 from monitor.shifts.outline import Outline, follow
+from monitor.tolerances import ATOM_SHARE
 from monitor.windows.window import Window
 
 
@@ -21,7 +23,9 @@ def _assess(window: Window, reference: Reference, outline: Outline | None) -> As
 
 
 def _described(reference: Reference) -> str:
-    return ", ".join(f"{c} {p:.3g}" for c, p in zip(reference.classes, reference.source_priors, strict=True))
+    mix = ", ".join(f"{c} {p:.3g}" for c, p in zip(reference.classes, reference.source_priors, strict=True))
+    share = largest_atom(reference)
+    return mix if share < ATOM_SHARE else f"{mix}\nscores have atoms: the most common holds {share:.0%}"
 
 
 CLASSIFIER = Kind(

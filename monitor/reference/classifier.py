@@ -24,6 +24,7 @@ from monitor.reference.estimator_choice import simulate
 from monitor.reference.feature_columns import Kinds, read_features
 from monitor.reference.table import checked_posteriors, class_names, class_numbers, plain_list, unnamed_posteriors
 from monitor.sampling import stratified_sample
+from monitor.shifts.comparable import common_resolution, comparable_posteriors
 from monitor.shifts.profile import FeatureProfile, compact, profile, values_kept
 from monitor.windows.window import Window
 
@@ -42,6 +43,8 @@ class Reference(FiledReference):
     """By estimator: what its `summarise` kept of the hold-out events."""
     sample: HoldOut
     """At most `SAMPLE_ROWS` hold-out rows, classes in proportion, posteriors calibrated as those of windows are."""
+    raw: Matrix
+    """Their posteriors as the model says them."""
     estimator: str
     """The estimator whose answer a window reports as its prevalence."""
 
@@ -68,7 +71,12 @@ class Reference(FiledReference):
                 f"window: want {len(self.classes)} columns of posteriors {list(self.classes)}, "
                 f"got {window.posteriors.shape[1]}"
             )
-        return replace(window, posteriors=frozen_matrix(self.calibration(window.posteriors), "posteriors"))
+        posteriors = comparable_posteriors(window.posteriors, self, common_resolution(window, self))
+        return replace(window, posteriors=frozen_matrix(posteriors, "posteriors"))
+
+    def calibrated(self, posteriors: Matrix) -> Matrix:
+        """Posteriors as the model says them, calibrated on the hold-out events."""
+        return self.calibration(posteriors)
 
     @classmethod
     def fit(
@@ -145,14 +153,16 @@ class Reference(FiledReference):
             evidence = simulate(posteriors, labels, calibrated.method, seed)
             statistics["auto"] = {"weights": evidence.weights}
             simulated = {"simulated": evidence.facts()}
+        # Windows meet these rows in tests of their distribution: both have to come out of the same map.
+        sample = sample_of(replace(held_out, posteriors=posteriors))
         return cls(
             schema=schema,
             class_counts=frozen_vector(counts, "class counts"),
             calibration=calibrated,
             statistics=statistics,
             features=_profiles(schema.features, labels, features, counts),
-            # Windows meet these rows in tests of their distribution: both have to come out of the same map.
-            sample=sample_of(replace(held_out, posteriors=calibrated(posteriors))),
+            sample=replace(sample, posteriors=frozen_matrix(calibrated(sample.posteriors), "posteriors")),
+            raw=frozen_matrix(sample.posteriors, "posteriors"),
             estimator=estimator,
             facts={
                 "events": int(np.sum(counts)),
@@ -182,6 +192,7 @@ class Reference(FiledReference):
             "class_counts": self.class_counts,
             "calibration/log_weights": self.calibration.log_weights,
             "sample/posteriors": sample.posteriors,
+            "sample/raw": self.raw,
             "sample/labels": compact(sample.labels),
         }
         if sample.features is not None:
@@ -205,6 +216,7 @@ class Reference(FiledReference):
                 arrays.get("sample/features"),
                 header["seed"],
             ),
+            "raw": arrays["sample/raw"],
             "estimator": header["estimator"],
         }
 

@@ -14,6 +14,7 @@ from monitor.arrays import Labels, Matrix
 from monitor.calibration import cross_fit
 from monitor.limits import SAMPLE_ROWS
 from monitor.priors.simplex import smallest_curvature
+from monitor.reference.atoms import atoms_sentence, largest_atom
 from monitor.reference.classifier import Reference
 from monitor.sampling import stratified_sample
 from monitor.tolerances import CALIBRATED, CLASS_EVENTS, INDISTINCT, REFERENCE_PER_WINDOW
@@ -48,6 +49,7 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
         "estimator": reference.estimator,
         "simulated": reference.facts.get("simulated"),
         "windows": [_window(reference, size) for size in WINDOW_SIZES],
+        "atoms": {"share": round(largest_atom(reference), 4), "sentence": atoms_sentence(reference)},
         "small_classes": [
             name for name, n in zip(reference.classes, reference.class_counts, strict=True) if n < CLASS_EVENTS
         ],
@@ -65,6 +67,7 @@ def advice(report: Mapping[str, Any]) -> list[dict[str, str]]:
         _on_indistinct_classes(report),
         _on_small_classes(report),
         _on_reference_size(report),
+        _advice("good", "Scores may be rounded", report["atoms"]["sentence"]),
         _on_detectable_shift(report),
         *_on_estimators(report),
     ]

@@ -162,7 +162,7 @@ def _explanations(
         column = reference.features[j]
         if isinstance(column, Column) and tested[j].distribution_moved:
             found[j] = covariates.explain(
-                column.values,
+                column.exact,
                 table[:, j],
                 column.weights(priors),
                 level=level,

@@ -11,7 +11,6 @@ Every coordinate is divided by its pooled within-class standard deviation.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +20,12 @@ from monitor.limits import CATEGORIES_IN_MAP, COLUMNS_IN_MAP
 from monitor.priors.estimate import HoldOut
 from monitor.shifts import ks, novelty
 from monitor.shifts import ranks as placing
+from monitor.shifts.comparable import ShiftReference, comparable_sample, reference_written
 from monitor.shifts.novelty import Landscape
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.projections import Projections, fitted
 from monitor.shifts.ranks import Placed, Places
+from monitor.shifts.resolution import EXACT, SINGLE, Resolution, coarsened
 from monitor.tolerances import (
     CLASSES_RANKED,
     CONSTANT_SPREAD,
@@ -33,27 +34,15 @@ from monitor.tolerances import (
 )
 
 
-class ShiftReference(Protocol):
-    """The parts of a reference that the tests use."""
-
-    def __hash__(self) -> int: ...
-
-    @property
-    def source_priors(self) -> Vector: ...
-    @property
-    def class_counts(self) -> Vector: ...
-    @property
-    def features(self) -> tuple[FeatureProfile, ...]: ...
-    @property
-    def sample(self) -> HoldOut: ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
     """One sorted numeric column of the reference, a feature or a posterior, with the class of each value."""
 
     name: str
     values: Vector
+    """At the resolution that a window is compared at,"""
+    exact: Vector
+    """and as they came."""
     labels: Labels
     places: Places
     class_counts: Vector
@@ -66,12 +55,15 @@ class Column:
     """F_r before the first and at every distinct value when every kept value weighs the same."""
 
     @classmethod
-    def of(cls, name: str, values: Vector, labels: Labels, class_counts: Vector, missing: Vector) -> "Column":
+    def of(
+        cls, name: str, exact: Vector, labels: Labels, class_counts: Vector, missing: Vector, *, resolution: int = EXACT
+    ) -> "Column":
         """The column of these ascending values."""
+        values = coarsened(exact, resolution)
         found = placing.places(values)
         per_kept = 1.0 / np.maximum(np.bincount(labels, minlength=class_counts.size), 1)
         as_kept = found.upto / max(values.size, 1)
-        return cls(name, values, labels, found, class_counts, missing, per_kept, as_kept)
+        return cls(name, values, exact, labels, found, class_counts, missing, per_kept, as_kept)
 
     def weights(self, priors: Vector) -> Vector:
         """The weight of each sorted value when the classes have these priors."""
@@ -126,6 +118,8 @@ class Prepared:
     posteriors: tuple[Column, ...]
     features: tuple[Column | FeatureProfile, ...]
     """In the schema's order: numbers as columns, categories and booleans as they are kept in the reference."""
+    resolution: Resolution
+    """At which all of this is."""
     blocks: tuple[Block, ...]
     projections: Projections | None
     moments: Moments
@@ -135,14 +129,23 @@ class Prepared:
     labels: Labels
     standardised: NDArray[np.float32] | None
 
+    def feature_name(self, number: int) -> str:
+        """Of a column of the features."""
+        feature = self.features[number]
+        return feature.name if isinstance(feature, Column) else feature.feature.name
+
 
 @lru_cache(maxsize=64)
-def prepared(reference: ShiftReference) -> Prepared:
-    """Everything that windows will be held against; about a tenth of a second, once per reference."""
-    sample = reference.sample
+def prepared(reference: ShiftReference, resolution: Resolution | None = None) -> Prepared:
+    """Everything that windows will be held against; about a tenth of a second, once per reference and resolution."""
+    if resolution is None:
+        return prepared(reference, reference_written(reference).base)
+    sample = comparable_sample(reference, resolution)
     classes = sample.posteriors.shape[1]
     counts = np.bincount(sample.labels, minlength=classes).astype(np.float64)
-    features = tuple(column_of(profile) for profile in reference.features)
+    features = tuple(
+        column_of(profile, at) for profile, at in zip(reference.features, resolution.features, strict=True)
+    )
     posteriors = tuple(_posterior(sample, y, counts) for y in range(classes))
     chosen, projections = np.zeros(0, dtype=np.int64), None
     if sample.features is not None:
@@ -164,6 +167,7 @@ def prepared(reference: ShiftReference) -> Prepared:
         class_counts=counts,
         posteriors=posteriors,
         features=features,
+        resolution=resolution,
         blocks=tuple(blocks),
         projections=projections,
         moments=_moments(mapped, sample.labels, counts, reference.source_priors),
@@ -253,7 +257,7 @@ def _coordinates(
         ("posteriors", "posterior", -1, np.asarray(sample.posteriors[:, : classes - 1]))
     ]
     found += [
-        (posteriors[y].name, "posterior", y, _mapped_rows(posteriors[y], sample.posteriors[:, y]))
+        (posteriors[y].name, "posterior", y, _mapped_rows(posteriors[y], coarsened(sample.posteriors[:, y], SINGLE)))
         for y in ranked_posteriors(classes)
     ]
     if sample.features is None:
@@ -281,17 +285,20 @@ def _mapped_rows(column: Column, values: Vector) -> Matrix:
     return rows
 
 
-def column_of(profile: FeatureProfile) -> Column | FeatureProfile:
-    """A number's profile ready for comparisons; other features are compared as they are."""
+def column_of(profile: FeatureProfile, resolution: int) -> Column | FeatureProfile:
+    """A number's profile ready for comparisons at a resolution; other features are compared as they are."""
     if profile.feature.kind != "number":
         return profile
-    return Column.of(profile.feature.name, profile.values, profile.labels, profile.class_counts, profile.missing)
+    name, missing = profile.feature.name, profile.missing
+    return Column.of(name, profile.values, profile.labels, profile.class_counts, missing, resolution=resolution)
 
 
 def _posterior(sample: HoldOut, y: int, counts: Vector) -> Column:
+    # Calibrated by sums whose last bits depend on how many events there are: compared in single precision.
     order = np.argsort(sample.posteriors[:, y], kind="stable")
     values = np.ascontiguousarray(sample.posteriors[order, y])
-    return Column.of(f"posterior {y}", values, sample.labels[order], counts, np.zeros(counts.size))
+    labels, missing = sample.labels[order], np.zeros(counts.size)
+    return Column.of(f"posterior {y}", values, labels, counts, missing, resolution=SINGLE)
 
 
 def _rare(values: Vector, labels: Labels, classes: int) -> bool:

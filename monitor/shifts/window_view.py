@@ -13,6 +13,7 @@ from monitor.arrays import Matrix, Vector
 from monitor.shifts.prepared import Column, Prepared, category_cells, polynomial_sums
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.ranks import Placed, place
+from monitor.shifts.resolution import SINGLE, coarsened, coarsened_table
 from monitor.windows.window import Window
 
 
@@ -32,9 +33,14 @@ class Looked:
 
 
 def look(window: Window, reference: Prepared) -> Looked:
-    """Look once at every column of a prepared window."""
-    posteriors = tuple(place(column.places, window.posteriors[:, y]) for y, column in enumerate(reference.posteriors))
-    table = window.features if window.features is not None and reference.features else None
+    """Look once at every column of a window with comparable posteriors; features as they come."""
+    posteriors = tuple(
+        place(column.places, coarsened(window.posteriors[:, y], SINGLE))
+        for y, column in enumerate(reference.posteriors)
+    )
+    table = None
+    if window.features is not None and reference.features:
+        table = coarsened_table(window.features, reference.resolution.features)
     features: tuple[Placed | Vector, ...] = ()
     missing = np.zeros(0)
     standardised = None
@@ -50,10 +56,10 @@ def look(window: Window, reference: Prepared) -> Looked:
 def with_features(looked: Looked, table: Matrix, moved: Mapping[int, Vector], reference: Prepared) -> Looked:
     """The same window with other values in some numeric features: what it would be without a shift of those."""
     features = list(looked.features)
-    values = np.array(table)
+    values = np.array(coarsened_table(table, reference.resolution.features))
     for j, column in moved.items():
-        features[j] = seen_column(reference.features[j], column)
-        values[:, j] = column
+        values[:, j] = coarsened(column, reference.resolution.features[j])
+        features[j] = seen_column(reference.features[j], values[:, j])
     standardised = None if reference.projections is None else reference.projections.standardised(values)
     changed = replace(looked, features=tuple(features), standardised=standardised)
     return replace(changed, mean=_mean(changed, None, reference))

@@ -1,0 +1,89 @@
+"""A window and a reference made comparable: both written at the resolution that they have in common.
+
+Everything that holds a window against a reference goes through here, so that distances, matches, likelihoods and
+novelty all see the same values.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from monitor.arrays import Matrix, Vector
+from monitor.priors.estimate import HoldOut
+from monitor.shifts.profile import FeatureProfile
+from monitor.shifts.resolution import EXACT, Resolution, Written, coarsened_table, written
+from monitor.shifts.rounded_scores import RoundedScores, rounded_scores
+from monitor.windows.window import Window
+
+
+class ShiftReference(Protocol):
+    """The parts of a reference that the tests use."""
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def source_priors(self) -> Vector: ...
+    @property
+    def class_counts(self) -> Vector: ...
+    @property
+    def features(self) -> tuple[FeatureProfile, ...]: ...
+    @property
+    def sample(self) -> HoldOut: ...
+    @property
+    def raw(self) -> Matrix:
+        """The sample's posteriors before calibration."""
+        ...
+
+    def calibrated(self, posteriors: Matrix) -> Matrix: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReferenceWritten:
+    """How the scores and features of a reference are written."""
+
+    scores: RoundedScores
+    features: tuple[Written | None, ...]
+    """None for a category, which is its number."""
+
+    @property
+    def base(self) -> Resolution:
+        """The resolution at which a reference stays what it is."""
+        return Resolution(self.scores.own, tuple(EXACT if f is None else f.base for f in self.features))
+
+
+@lru_cache(maxsize=64)
+def reference_written(reference: ShiftReference) -> ReferenceWritten:
+    """Worked out once while the reference lives."""
+    return ReferenceWritten(rounded_scores(reference.raw), features_written(reference.features))
+
+
+def features_written(profiles: Sequence[FeatureProfile]) -> tuple[Written | None, ...]:
+    """How each numeric feature is written."""
+    return tuple(written(p.values) if p.feature.kind == "number" else None for p in profiles)
+
+
+def common_resolution(window: Window, reference: ShiftReference) -> Resolution:
+    """The resolution at which a window, its posteriors as the model says them, is compared with the reference."""
+    known = reference_written(reference)
+    return Resolution(known.scores.common(window.posteriors), common_features(window.features, known.features))
+
+
+def common_features(table: Matrix | None, known: tuple[Written | None, ...]) -> tuple[int, ...]:
+    """The resolution of each feature; without a table, the reference's own."""
+    if table is None:
+        return tuple(EXACT if one is None else one.base for one in known)
+    return tuple(EXACT if one is None else one.common(table[:, j]) for j, one in enumerate(known))
+
+
+def comparable_posteriors(posteriors: Matrix, reference: ShiftReference, resolution: Resolution) -> Matrix:
+    """Calibrated posteriors of scores at a resolution, of either side."""
+    return reference.calibrated(reference_written(reference).scores.at(posteriors, resolution.scores))
+
+
+def comparable_sample(reference: ShiftReference, resolution: Resolution) -> HoldOut:
+    """The reference's sample at a resolution."""
+    sample = reference.sample
+    features = None if sample.features is None else coarsened_table(sample.features, resolution.features)
+    posteriors = comparable_posteriors(reference.raw, reference, resolution)
+    return HoldOut(posteriors, sample.labels, features, sample.seed)

@@ -1,0 +1,100 @@
+"""Rounded scores, on both sides: every event is worth what the reference's events with its rounded score said.
+
+A score of 0.000 was anything below 0.0005, not impossible. The mean of what the reference's events said whose scores
+round to it is what it is worth: as the mean of calibrated posteriors is calibrated, so is that.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.shifts.resolution import SINGLE, among, coarsened, decimals, thinned
+from monitor.tolerances import COARSEST_SCORES, FINEST_SCORES, RESOLUTION_ROWS, UNSEEN_ZERO
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundedScores:
+    """A reference's scores as the model says them, and how they are written."""
+
+    raw: Matrix
+    own: int
+    atoms: Vector
+
+    def common(self, posteriors: Matrix) -> int:
+        """The resolution that a window's scores have in common with the reference's."""
+        thin = posteriors[:: max(len(posteriors) // RESOLUTION_ROWS, 1)]
+        shown = decimals_of(thin)
+        return self.own if shown >= self.own or among(thinned(thin.ravel()), self.atoms) else shown
+
+    def at(self, posteriors: Matrix, resolution: int) -> Matrix:
+        """Scores at a resolution."""
+        if resolution >= SINGLE:
+            return coarsened(posteriors, SINGLE)
+        whole, _ = whole_numbers(posteriors, resolution)
+        found = np.column_stack([_means(*cells, column, resolution) for cells, column in
+                                 zip(_cells(self, resolution), whole.T, strict=True)])  # fmt: skip
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def rounded_scores(raw: Matrix) -> RoundedScores:
+    """Of a reference's scores."""
+    thin = raw[:: max(len(raw) // RESOLUTION_ROWS, 1)]
+    return RoundedScores(raw, decimals_of(thin), np.unique(raw))
+
+
+def decimals_of(posteriors: Matrix) -> int:
+    """The fewest decimals with which scores can be written, before each row was made to sum to one; else `SINGLE`."""
+    plain = decimals(thinned(posteriors.ravel()), 1.0, least=1.0)
+    if plain <= FINEST_SCORES or posteriors.shape[1] == 2:
+        return max(plain, COARSEST_SCORES) if plain <= FINEST_SCORES else SINGLE
+    for d in range(COARSEST_SCORES, FINEST_SCORES + 1):
+        if whole_numbers(posteriors, d)[1].all():
+            return d
+    return SINGLE
+
+
+def whole_numbers(posteriors: Matrix, resolution: int) -> tuple[Labels, Flags]:
+    """Scores in units of their last decimal, and which rows were written with so many.
+
+    Rounded shares of several classes sum to 1 + j / 10^d, and may have been divided by it since: each j is tried.
+    """
+    units = 10**resolution
+    scaled = posteriors * units
+    whole = np.rint(scaled)
+    exact = _near(scaled, whole, units)
+    for j in range(1, posteriors.shape[1] // 2 + 1):
+        for total in (units - j, units + j):
+            left = np.flatnonzero(~exact)
+            if not left.size:
+                break
+            undone = posteriors[left] * total
+            found = np.rint(undone)
+            fits = _near(undone, found, units) & (found.sum(axis=1) == total)
+            whole[left[fits]] = found[fits]
+            exact[left[fits]] = True
+    return whole.astype(np.int64), exact
+
+
+def _near(scaled: Matrix, whole: Matrix, units: int) -> Flags:
+    # Single precision of a share of one, in units of the last decimal.
+    return np.asarray((np.abs(scaled - whole) <= units * 2.0**-24).all(axis=1))
+
+
+@lru_cache(maxsize=64)
+def _cells(scores: RoundedScores, resolution: int) -> tuple[tuple[Labels, Vector], ...]:
+    """By class: the cells that hold reference events, and the mean of what these said."""
+    whole, _ = whole_numbers(scores.raw, resolution)
+    found = []
+    for column, said in zip(whole.T, scores.raw.T, strict=True):
+        cells, of_row = np.unique(column, return_inverse=True)
+        found.append((cells, np.bincount(of_row, weights=said) / np.bincount(of_row)))
+    return tuple(found)
+
+
+def _means(cells: Labels, means: Vector, whole: Labels, resolution: int) -> Vector:
+    """What scores are worth; where no reference event was, what they say, and zero a part of the last decimal."""
+    at = np.minimum(np.searchsorted(cells, whole), cells.size - 1)
+    unseen = np.maximum(whole, UNSEEN_ZERO) * 10.0**-resolution
+    return np.where(cells[at] == whole, means[at], unseen)

@@ -1,0 +1,110 @@
+"""Does a monitor stay calm when a producer rounds? Calm windows of five kinds of models, written in six ways.
+
+    python -m tests.bench.first_hour [--quick] [--report tests/bench/reports/first_hour.md]
+
+Each model is fitted by scikit-learn, its reference is built from what the model says exactly, and windows of further
+events come with scores and features as some producer may write them: as they are, in single precision, or with 3 to 6
+decimals. Nothing moves: a window that is not `stable` is a false alarm.
+"""
+
+from collections.abc import Callable
+from unittest.mock import patch
+
+import numpy as np
+from scipy.stats import binom
+from sklearn.base import ClassifierMixin, clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from monitor import Reference, Window, assess
+from monitor.arrays import Labels, Matrix
+from monitor.assessment.classifier import CHEAP
+from monitor.priors import ESTIMATORS
+from monitor.tolerances import VERDICT_LEVEL
+from tests.bench.options import REPORTS, options
+
+MODELS: dict[str, ClassifierMixin] = {
+    "boosted trees": HistGradientBoostingClassifier(max_iter=10, max_leaf_nodes=5, random_state=0),
+    "forest": RandomForestClassifier(80, min_samples_leaf=3, random_state=0, n_jobs=1),
+    "logistic": make_pipeline(StandardScaler(), LogisticRegression()),
+    "naive Bayes": GaussianNB(),
+    "network": make_pipeline(StandardScaler(), MLPClassifier((16,), max_iter=60, random_state=0)),
+}
+WRITTEN: dict[str, Callable[[Matrix], Matrix]] = {
+    "exact": lambda x: x,
+    "float32": lambda x: x.astype(np.float32).astype(np.float64),
+    "6 decimals": lambda x: np.round(x, 6),
+    "5 decimals": lambda x: np.round(x, 5),
+    "4 decimals": lambda x: np.round(x, 4),
+    "3 decimals": lambda x: np.round(x, 3),
+}
+CLASSES = (2, 3)
+TRAIN, HELD_OUT, EVENTS = 4_000, 20_000, 2_000
+REFERENCES, WINDOWS = 5, 200
+"""Of each cell: so many references, with so many windows each."""
+ALLOWED = 0.015
+
+
+def events(classes: int, rows: int) -> tuple[Matrix, Labels]:
+    """Ten numbers that matter, one of three values that are no multiples of a power of two, and one mostly zero."""
+    x, y = make_classification(
+        rows, 10, n_informative=6, n_classes=classes, weights=[0.8] if classes == 2 else [0.6, 0.3],
+        class_sep=0.8, flip_y=0.03, random_state=classes,
+    )  # fmt: skip
+    rng = np.random.default_rng(classes)
+    tariff = np.array([0.1, 0.2, 0.35])[np.minimum(rng.integers(0, 3, rows), y + 1)]
+    gain = np.where(rng.random(rows) < 0.1 + 0.05 * y, rng.lognormal(8, 1, rows), 0.0)
+    return np.column_stack([x, tariff, gain]), y
+
+
+def calm(model: ClassifierMixin, classes: int, references: int, windows: int) -> dict[str, int]:
+    """Windows that were not `stable`, by how they were written."""
+    x, y = events(classes, TRAIN + references * HELD_OUT + 150_000)
+    said = clone(model).fit(x[:TRAIN], y[:TRAIN]).predict_proba(x)
+    pool = np.arange(TRAIN + references * HELD_OUT, y.size)
+    rng = np.random.default_rng(classes)
+    alarms = dict.fromkeys(WRITTEN, 0)
+    for number in range(references):
+        rows = slice(TRAIN + number * HELD_OUT, TRAIN + (number + 1) * HELD_OUT)
+        with patch.dict(ESTIMATORS, {name: ESTIMATORS[name] for name in CHEAP}, clear=True):
+            reference = Reference.fit(said[rows], y[rows], x[rows], estimator="em")
+        for _ in range(windows):
+            picked = rng.choice(pool, EVENTS, replace=False)
+            for name, write in WRITTEN.items():
+                found = assess(Window.of(write(said[picked]), write(x[picked])), reference)
+                alarms[name] += found.verdict != "stable"
+    return alarms
+
+
+def main() -> None:
+    """The table as Markdown."""
+    given = options(__doc__, REPORTS / "first_hour.md").parse_args()
+    references, windows = (1, 20) if given.quick else (REFERENCES, WINDOWS)
+    count = references * windows
+    most = int(binom.ppf(0.99, count, VERDICT_LEVEL))
+    lines = [
+        "# Calm windows that are not `stable`, by how the producer writes its numbers",
+        "",
+        f"Made by `python -m tests.bench.first_hour`: {count:,} windows of {EVENTS:,} events a cell, against",
+        f"{references} references of {HELD_OUT:,} events. Promised are {VERDICT_LEVEL:.0%}; by chance alone",
+        f"one cell in a hundred has more than {most}. More than {ALLOWED:.1%} is in bold.",
+        "",
+        "| model | classes | " + " | ".join(WRITTEN) + " |",
+        "|---|---|" + "---|" * len(WRITTEN),
+    ]
+    for name, model in MODELS.items():
+        for classes in CLASSES:
+            alarms = calm(model, classes, references, windows)
+            cells = [f"**{n}**" if n > ALLOWED * count else str(n) for n in alarms.values()]
+            lines.append(f"| {name} | {classes} | " + " | ".join(cells) + " |")
+            print(lines[-1], flush=True)
+    given.report.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
