@@ -15,7 +15,7 @@ Notation: p the model's posteriors (events, classes), z = log p, q the calibrate
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
@@ -25,6 +25,7 @@ from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.errors import InputError
 from monitor.limits import CALIBRATION_ROWS
 from monitor.quality import log_loss, log_losses
+from monitor.recalibration.calibration_map import CalibrationMap, CalibrationMethod
 from monitor.sampling import stratified_folds, stratified_sample
 from monitor.tolerances import BALANCE_ERROR, POSTERIOR_FLOOR, SIMPLER_CALIBRATION
 
@@ -48,13 +49,24 @@ class Calibration:
             return posteriors
         return _weighted(METHODS[self.method].apply(posteriors, self.parameters), self.log_weights)
 
+    def to_map(self) -> CalibrationMap | None:
+        """The same as plain numbers, which a scoring service applies; None where posteriors stay as they are."""
+        if self.method == "none":
+            return None
+        form, numbers = METHODS[self.method].to_map(self.parameters, self.log_weights.size)
+        weights = self.log_weights + numbers.pop("shifts", 0.0)
+        return CalibrationMap(form, numbers.pop("floor", POSTERIOR_FLOOR), tuple(weights.tolist()), **numbers)
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A registry entry: how the parameters are fitted, and how they are applied."""
+    """A registry entry: how the parameters are fitted, how they are applied, and how they are told."""
 
     fit: Callable[[Matrix, Labels], Parameters]
     apply: Callable[[Matrix, Parameters], Matrix]
+    to_map: Callable[[Parameters, int], tuple[CalibrationMethod, dict[str, Any]]]
+    """The numbers of a `CalibrationMap` for so many classes; `shifts` are added to its weights, and `floor` is its own
+    where it is not `POSTERIOR_FLOOR`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,15 +322,44 @@ def _apply_isotonic(posteriors: Matrix, parameters: Parameters) -> Matrix:
     return _shares(np.column_stack(steps))
 
 
-_as_they_are = Method(lambda _posteriors, _labels: {}, lambda posteriors, _parameters: posteriors)
+def _scaled_map(parameters: Parameters, _: int) -> tuple[CalibrationMethod, dict[str, Any]]:
+    return "scaled", {"slopes": tuple(parameters["slopes"].tolist()), "shifts": parameters["intercepts"]}
+
+
+def _matrix_map(parameters: Parameters, classes: int) -> tuple[CalibrationMethod, dict[str, Any]]:
+    """Centring is linear as well: it goes into the matrix."""
+    centred = (np.eye(classes) - 1 / classes) @ parameters["matrix"]
+    return "matrix", {"matrix": tuple(map(tuple, centred.tolist())), "shifts": parameters["intercepts"]}
+
+
+def _platt_map(parameters: Parameters, _: int) -> tuple[CalibrationMethod, dict[str, Any]]:
+    return "platt", {name: tuple(parameters[name].tolist()) for name in ("slopes", "intercepts")}
+
+
+def _isotonic_map(parameters: Parameters, classes: int) -> tuple[CalibrationMethod, dict[str, Any]]:
+    """Edges at which the answer changes; those within a step say nothing."""
+    edges, values = [], []
+    for c in range(classes):
+        at, answers = parameters[f"x{c}"], parameters[f"y{c}"]
+        steps = np.flatnonzero(np.diff(answers))
+        edges.append(tuple(((at[steps + 1] + at[steps]) / 2).tolist()))
+        values.append((*answers[steps].tolist(), float(answers[-1])))
+    return "isotonic", {"edges": tuple(edges), "values": tuple(values)}
+
+
+_as_they_are = Method(
+    lambda _posteriors, _labels: {},
+    lambda posteriors, _parameters: posteriors,
+    lambda _parameters, classes: ("scaled", {"slopes": (1.0,) * classes, "floor": float(np.finfo(np.float64).tiny)}),
+)
 
 METHODS: Mapping[str, Method] = {  # the simplest first: "auto" takes them in this order
     "none": _as_they_are,
     "balanced": _as_they_are,  # nothing but the class weights, which "none" goes without
-    "temperature": Method(lambda p, y: _fit_scaled(p, y, True, False), _apply_scaled),
-    "bias-corrected-temperature": Method(lambda p, y: _fit_scaled(p, y, True, True), _apply_scaled),
-    "platt": Method(_fit_platt, _apply_platt),
-    "vector": Method(lambda p, y: _fit_scaled(p, y, False, True), _apply_scaled),
-    "matrix": Method(_fit_matrix, _apply_matrix),
-    "isotonic": Method(_fit_isotonic, _apply_isotonic),
+    "temperature": Method(lambda p, y: _fit_scaled(p, y, True, False), _apply_scaled, _scaled_map),
+    "bias-corrected-temperature": Method(lambda p, y: _fit_scaled(p, y, True, True), _apply_scaled, _scaled_map),
+    "platt": Method(_fit_platt, _apply_platt, _platt_map),
+    "vector": Method(lambda p, y: _fit_scaled(p, y, False, True), _apply_scaled, _scaled_map),
+    "matrix": Method(_fit_matrix, _apply_matrix, _matrix_map),
+    "isotonic": Method(_fit_isotonic, _apply_isotonic, _isotonic_map),
 }

@@ -15,10 +15,11 @@ from monitor.arrays import Flags, Vector, frozen_matrix, frozen_vector
 from monitor.assessment import message as result
 from monitor.assessment import reasons
 from monitor.assessment.verdict import Evidence, Verdict, decide
+from monitor.calibration import Calibration
 from monitor.errors import InputError
 from monitor.priors import ESTIMATORS, em
 from monitor.priors.estimate import PriorEstimate, ReferenceView
-from monitor.recalibration import Grounds, InputCorrection, Recalibration, Validity
+from monitor.recalibration import Cause, Grounds, InputCorrection, Recalibration, Validity
 from monitor.shifts.comparable import ShiftReference, common_resolution, comparable_posteriors
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.diagnosis import Diagnosis, diagnose
@@ -39,6 +40,8 @@ UNBIASED = ("acc-qp", "pacc", "em")
 class AssessedReference(ReferenceView, ShiftReference, Protocol):
     """The parts of a reference that an assessment uses."""
 
+    @property
+    def calibration(self) -> Calibration: ...
     @property
     def estimator(self) -> str: ...
     @property
@@ -183,7 +186,7 @@ def assess(window: Window, reference: AssessedReference, level: float = VERDICT_
             name: FeatureShift(replace(move, name=name), None)
             for name, move in zip(reference.classes, diagnosis.posteriors, strict=True)
         },
-        recalibration=_recalibration(found, prevalence, tests, diagnosis),
+        recalibration=_recalibration(found, prevalence, tests, diagnosis, reference.calibration),
     )
 
 
@@ -235,7 +238,7 @@ def _assessment(
         features={},
         posteriors={},
         recalibration=recalibration.identity(
-            reference.classes, reference.source_priors, validity, f"the verdict is {verdict}"
+            reference.classes, reference.source_priors, validity, Cause.TOO_FEW_EVENTS, f"the verdict is {verdict}"
         ),
         reference_version=reference.version,
     )
@@ -368,7 +371,11 @@ def _where_unknown(window: Window, ready: Prepared, diagnosis: Diagnosis) -> str
 
 
 def _recalibration(
-    found: Assessment, prevalence: PriorEstimate, tests: Mapping[str, Test], diagnosis: Diagnosis
+    found: Assessment,
+    prevalence: PriorEstimate,
+    tests: Mapping[str, Test],
+    diagnosis: Diagnosis,
+    calibration: Calibration,
 ) -> Recalibration:
     grounds = Grounds(
         verdict=str(found.verdict),
@@ -390,4 +397,7 @@ def _recalibration(
         for j, one in diagnosis.explanations.items()
         if diagnosis.explained and one.kind in {"linear", "monotone"}
     }
-    return recalibration.imply(found.classes, found.source_priors, grounds, inputs, found.recalibration.validity)
+    validity = found.recalibration.validity
+    return recalibration.imply(
+        found.classes, found.source_priors, grounds, inputs, validity, calibration=calibration.to_map()
+    )

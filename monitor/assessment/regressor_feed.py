@@ -4,7 +4,7 @@ import numpy as np
 
 from monitor.assessment.regressor_evidence import RelationFound
 from monitor.assessment.regressor_view import RelationReference
-from monitor.recalibration import Validity
+from monitor.recalibration import Cause, Validity
 from monitor.recalibration.relation import RegressionRecalibration, RelationCorrection, RelationParameters
 from monitor.regression.mixture import Mixture
 from monitor.regression.relation import RelationStatus
@@ -12,7 +12,7 @@ from monitor.regression.relation import RelationStatus
 
 def implied(found: RelationFound, reference: RelationReference, validity: Validity) -> RegressionRecalibration:
     """The message of one window."""
-    apply, reason = justified(found)
+    apply, cause, reason = justified(found)
     before = parameters(reference.mixture)
     adaptation = found.adaptation if apply else None
     return RegressionRecalibration(
@@ -25,6 +25,7 @@ def implied(found: RelationFound, reference: RelationReference, validity: Validi
         inputs={},
         validity=validity,
         apply=apply,
+        cause=cause,
         reason=reason,
         relation=RelationCorrection(
             inputs=reference.input_names,
@@ -38,22 +39,28 @@ def implied(found: RelationFound, reference: RelationReference, validity: Validi
     )
 
 
-def justified(found: RelationFound) -> tuple[bool, str]:
-    """Whether to apply, and why: every condition has its own sentence."""
+def justified(found: RelationFound) -> tuple[bool, Cause, str]:
+    """Whether to apply, and why: every condition has its own cause and sentence."""
     conditions = (
-        (found.test.status is not RelationStatus.CONSTANT_TARGET, "all labels are equal: they carry no relation"),
-        (found.tested, f"{found.labels} labels, {found.wanted} are wanted to judge the relation"),
-        (found.changed, "the labels agree with the relation of the reference"),
+        (
+            found.test.status is not RelationStatus.CONSTANT_TARGET,
+            Cause.LABELS_ARE_CONSTANT,
+            "all labels are equal: they carry no relation",
+        ),
+        (found.tested, Cause.TOO_FEW_LABELS, f"{found.labels} labels, {found.wanted} are wanted to judge the relation"),
+        (found.changed, Cause.RELATION_UNCHANGED, "the labels agree with the relation of the reference"),
         (
             found.helps,
+            Cause.NO_GAIN,
             "parameters adapted to one half of the labels do not improve the predictions of the other half: "
             "the change may be recent, or too small to correct",
         ),
     )
-    failed = next((reason for holds, reason in conditions if not holds), None)
+    failed = next(((cause, reason) for holds, cause, reason in conditions if not holds), None)
     if failed is not None:
-        return False, failed
-    return True, "the relation changed, and each half of the labels improves the predictions of the other"
+        return False, *failed
+    told = "the relation changed, and each half of the labels improves the predictions of the other"
+    return True, Cause.RELATION_CHANGED, told
 
 
 def parameters(mixture: Mixture) -> RelationParameters:

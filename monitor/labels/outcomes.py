@@ -22,7 +22,8 @@ from monitor.labels.joining import Joined, joined, strangers
 from monitor.labels.numbering import found_in, stateless_in
 from monitor.labels.rows import Columns, packed, unpacked
 from monitor.labels.values import Found, Stateless, Waiting
-from monitor.priors import bayes
+from monitor.recalibration import CalibrationMap
+from monitor.recalibration.applying import reweighted
 from monitor.tolerances import NORMAL_95, SELECTED_LABELS
 from monitor.version import __version__
 from monitor.windows.window import Window
@@ -43,6 +44,8 @@ class Told(msgspec.Struct, frozen=True):
     applied: bool
     verdict: str
     reference: str
+    calibration: CalibrationMap | None = None
+    """That of the recalibration."""
 
 
 class LabelCounts(result.Part, frozen=True):
@@ -135,6 +138,7 @@ def told(assessment: Assessment) -> bytes:
             applied=correction.apply,
             verdict=str(assessment.verdict),
             reference=assessment.reference_version,
+            calibration=correction.calibration,
         )
     )
 
@@ -266,8 +270,8 @@ def _covered(realised: Vector, labelled: int, events: int, said: Told) -> Vector
 def _scores(posteriors: Matrix, labels: Labels, said: Told) -> tuple[Score | None, Score | None]:
     if not labels.size:
         return None, None
-    source, target = np.array(said.source_priors), np.array(said.target_priors)
-    corrected = bayes.correct(posteriors, source, target) if said.applied else posteriors
+    multipliers = [target / source for source, target in zip(said.source_priors, said.target_priors, strict=True)]
+    corrected = reweighted(posteriors, said.calibration, multipliers) if said.applied else posteriors
     return (
         Score(quality.brier(posteriors, labels), quality.brier(corrected, labels)),
         Score(quality.log_loss(posteriors, labels), quality.log_loss(corrected, labels)),

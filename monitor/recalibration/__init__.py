@@ -7,6 +7,8 @@ nothing at all for lists.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from monitor.recalibration.calibration_map import CalibrationMap
+from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity, identity, settled, withheld
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DISAGREEMENT",
+    "CalibrationMap",
+    "Cause",
     "Grounds",
     "InputCorrection",
     "KafkaFeed",

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from monitor.recalibration.applying import corrected_row, corrected_rows, scored_threshold
 from monitor.recalibration.feeds import Feed, feed
 from monitor.recalibration.message import InputCorrection, Recalibration, settled
-from monitor.recalibration.relation import RegressionRecalibration, relation_inputs, settled_relation
+from monitor.recalibration.relation import RegressionRecalibration, relation_inputs
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -149,23 +150,23 @@ class RecalibrationClient:
         if known is None or not matrix.size:
             return matrix
         _check_width(matrix.shape[-1] if matrix.ndim else 0, known)
-        if not known.message.apply:
-            return matrix
-        weighted = matrix * np.array(known.multipliers)
-        totals = weighted.sum(axis=-1, keepdims=True)
-        # A row with all its mass on classes that are gone says nothing that the correction could use.
-        return np.divide(weighted, totals, out=matrix.copy(), where=totals > 0)
+        corrected = corrected_rows(matrix[..., known.columns], known.message)
+        return corrected[..., np.argsort(known.columns)]
 
     def adjust_intercepts(self, intercepts: ArrayLike) -> NDArray[np.float64]:
-        """A softmax layer's biases, moved so that its posteriors come out corrected."""
+        """A softmax layer's biases, moved so that it decides as it would by corrected posteriors.
+
+        Biases can move, but not sharpen or flatten: where the calibration has another slope than 1, posteriors come
+        out at the model's own; where it has none, or one for each class, by the class mix alone. `apply` does it all.
+        """
         known = self._current()
         moved = np.asarray(intercepts, dtype=np.float64)
-        if known is not None and moved.shape[-1:] != (len(known.logs),):
+        if known is not None and moved.shape[-1:] != (len(known.columns),):
             raise ValueError(f"intercepts: want one for each of {list(known.message.classes)}, got {moved.shape}")
-        return moved if known is None or not known.message.apply else moved + np.array(known.logs)
+        return moved if known is None else moved + np.array(known.biases)
 
     def threshold(self, name: str, threshold: float = 0.5, *, cost_ratio: float | None = None) -> float:
-        """The uncorrected posterior of a class at which its corrected posterior reaches `threshold`.
+        """The posterior of a class, as it was scored, at which its corrected posterior reaches `threshold`.
 
         With `cost_ratio`, what a missed event of the class costs in units of a false alarm, the threshold is the one
         of least expected cost: alarm where (1 - g') <= cost_ratio g', so at g' = 1 / (1 + cost_ratio).
@@ -180,12 +181,9 @@ class RecalibrationClient:
         if known is None or not known.message.apply:
             return threshold
         message = known.message
+        calibrate = None if message.calibration is None else message.calibration.row
         y = message.classes.index(str(name))
-        source, target = message.source_priors[y], message.target_priors[y]
-        # g' = r g / (r g + s (1 - g)) with s the multiplier of all other classes together.
-        r, s = target / source, (1 - target) / (1 - source)
-        total = r * (1 - threshold) + s * threshold
-        return s * threshold / total if total > 0 else threshold
+        return scored_threshold(y, threshold, message.source_priors, message.target_priors, calibrate)
 
     def correct_input(self, name: str, values: ArrayLike) -> NDArray[np.float64]:
         """Values of an input taken back to the scale that the model knows."""
@@ -222,9 +220,9 @@ class RecalibrationClient:
         return None if known is None or self._now() - known.since > self._expires_after else known.message
 
     def _current(self) -> _Known | None:
-        """The same with its numbers, where it is about posteriors."""
+        """The same, where it is about posteriors."""
         known = self._known
-        if known is None or not known.logs or self._now() - known.since > self._expires_after:
+        if known is None or not known.columns or self._now() - known.since > self._expires_after:
             return None
         return known
 
@@ -233,8 +231,6 @@ class RecalibrationClient:
             previous = self._known.message if self._known else None
             if previous is not None and previous.validity == message.validity:
                 return
-            if isinstance(message, RegressionRecalibration):
-                message = settled_relation(previous, message)
             self._known = _known(settled(previous, message), self._classes, self._now())
 
     def _keep_fresh(self, stop: threading.Event, looked: threading.Event) -> None:
@@ -249,21 +245,31 @@ class RecalibrationClient:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
-    """A message with its numbers in the service's class order, and since when it is known."""
+    """A message, where the service has each of its classes, and since when it is known."""
 
     message: Recalibration
-    multipliers: tuple[float, ...]
-    logs: tuple[float, ...]
+    columns: tuple[int, ...]
+    """The service's column of each class of the message."""
     since: float
+
+    @property
+    def biases(self) -> tuple[float, ...]:
+        """What a softmax layer's biases get on top, in the service's order."""
+        message = self.message
+        slope = message.calibration.slope if message.calibration else None
+        if message.calibration is None or slope is None:
+            shifts = message.log_multipliers
+        else:
+            both = zip(message.calibration.weights, message.log_multipliers, strict=True)
+            shifts = tuple((weight + log) / slope for weight, log in both)
+        return tuple(shift for _, shift in sorted(zip(self.columns, shifts, strict=True)))
 
 
 def _known(message: Recalibration, classes: tuple[str, ...] | None, since: float) -> _Known:
     if classes is not None and sorted(classes) != sorted(message.classes):
         raise ValueError(f"the message is for classes {list(message.classes)}, the service has {list(classes)}")
-    order = [message.classes.index(name) for name in classes or message.classes]
-    multipliers = tuple(message.multipliers[y] for y in order)
-    logs = tuple(message.log_multipliers[y] for y in order)
-    return _Known(message, multipliers, logs, since)
+    names = classes or message.classes
+    return _Known(message, tuple(names.index(name) for name in message.classes), since)
 
 
 def corrected_input(correction: InputCorrection, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -277,18 +283,16 @@ def corrected_input(correction: InputCorrection, values: NDArray[np.float64]) ->
 
 
 def _corrected_row(row: Sequence[float], known: _Known | None) -> list[float]:
-    if known is not None:
-        _check_width(len(row), known)
-    if known is None or not known.message.apply:
+    if known is None:
         return list(row)
-    weighted = [value * multiplier for value, multiplier in zip(row, known.multipliers, strict=True)]
-    total = sum(weighted)
-    return [value / total for value in weighted] if total > 0 else list(row)
+    _check_width(len(row), known)
+    corrected = corrected_row([row[column] for column in known.columns], known.message)
+    return [value for _, value in sorted(zip(known.columns, corrected, strict=True))]
 
 
 def _check_width(columns: int, known: _Known) -> None:
-    if columns != len(known.multipliers):
-        want = f"{len(known.multipliers)} columns {list(known.message.classes)}"
+    if columns != len(known.columns):
+        want = f"{len(known.columns)} columns {list(known.message.classes)}"
         raise ValueError(f"posteriors: want {want}, got {columns}")
 
 

@@ -16,7 +16,11 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from monitor.recalibration.message import InputCorrection, Recalibration, Validity, finite
+from monitor.recalibration.calibration_map import calibration_map
+from monitor.recalibration.causes import Cause
+from monitor.recalibration.first_version import cause_of
+from monitor.recalibration.message import InputCorrection, Recalibration, Validity
+from monitor.recalibration.numbers import finite
 from monitor.recalibration.relation import of_regression
 
 Feed = Callable[[], Recalibration | None]
@@ -148,6 +152,7 @@ def decoded(table: Mapping[str, Any]) -> Recalibration:
             raise ValueError(f"source_priors: want all between 0 and 1, got {list(vectors['source_priors'])}")
         if min((*vectors["target_priors"], *vectors["multipliers"]), default=0) < 0:
             raise ValueError("target_priors, multipliers: want none below 0")
+        calibration = table.get("calibration")
         plain = Recalibration(
             classes=classes,
             **vectors,
@@ -155,7 +160,9 @@ def decoded(table: Mapping[str, Any]) -> Recalibration:
             inputs={name: _input(one) for name, one in table["inputs"].items()},
             validity=Validity(**table["validity"]),
             apply=bool(table["apply"]),
+            cause=Cause(table["cause"]) if "cause" in table else cause_of(table),
             reason=str(table["reason"]),
+            calibration=None if calibration is None else calibration_map(calibration, len(classes)),
             tree=table.get("tree"),
         )
         return of_regression(plain, table["relation"]) if "relation" in table else plain

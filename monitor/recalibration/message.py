@@ -5,8 +5,10 @@ Nothing is needed to import this, not even numpy: scoring services read the mess
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
 from typing import Any
+
+from monitor.recalibration.calibration_map import CalibrationMap
+from monitor.recalibration.causes import SILENT, UNSURE, Cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,49 +44,49 @@ class Recalibration:
     """What a scoring service should do to its scores; everything in the order of `classes`."""
 
     classes: tuple[str, ...]
+    """The model's, by name; a regressor has none."""
     source_priors: tuple[float, ...]
+    """How often each class was among the events that the reference was made from."""
     target_priors: tuple[float, ...]
     """The estimate, whether or not it is applied."""
     multipliers: tuple[float, ...]
-    """target / source, for posteriors before they are normalised again; exactly 1 unless `apply`."""
+    """target / source, for calibrated posteriors before they are normalised again; exactly 1 unless `apply`."""
     log_multipliers: tuple[float, ...]
     """What a softmax bias gets on top; -1e308 stands for a class that is gone, as JSON has no infinity."""
     thresholds: Mapping[str, float]
-    """For each class: the uncorrected posterior at which its corrected posterior is one half against the rest."""
+    """For each class: the posterior, as it was scored, at which its corrected posterior is one half against the rest,
+    whose posteriors share what is left as they shared the events of the reference."""
     inputs: Mapping[str, InputCorrection]
+    """By feature: how its values are taken back to the scale that the model knows, before it scores."""
     validity: Validity
+    """Where the message comes from, and for which model it is."""
     apply: bool
+    """Whether posteriors, or a regressor's predictions, are to be corrected; if not, they are used as they are."""
+    cause: Cause
+    """What programs decide by."""
     reason: str
+    """The same in words, for people."""
+    calibration: CalibrationMap | None = None
+    """What posteriors go through before they are multiplied; null stands for none, as it always does unless `apply`."""
     tree: Mapping[str, Any] | None = None
     """Where the stream's model is a versatile tree or forest whose outline the monitor has: its adapted thresholds,
     which the model's `with_thresholds` takes. They follow from `inputs`, whether or not `apply`."""
-
-
-def finite(values: Iterable[Any], count: int | None = None) -> tuple[float, ...]:
-    """Numbers from a message, so many of them; ValueError if they are not, or not finite."""
-    found = tuple(values)
-    if not all(isinstance(one, int | float) and isfinite(one) for one in found):
-        raise ValueError(f"want finite numbers, got {list(found)}")
-    if count is not None and len(found) != count:
-        raise ValueError(f"want {count} numbers, got {len(found)}")
-    return found
 
 
 def settled(previous: Recalibration | None, current: Recalibration) -> Recalibration:
     """Hysteresis, so that a feed does not flap: a correction in force stays until a window contradicts it.
 
     A window that is not sure (its change is within chance or its intervals) but whose estimate lies nearer to the
-    correction in force than to the source priors keeps the correction. A window with too few events contradicts
-    nothing: inputs and thresholds stay moved too. Any other window speaks for itself.
+    correction in force than to the source priors keeps the correction. A window with too few events or labels
+    contradicts nothing: inputs and thresholds stay moved too. Any other window speaks for itself.
     """
     if previous is None or current.classes != previous.classes:
         return current
     if previous.validity.reference != current.validity.reference:
         return current
-    if current.reason.startswith("the verdict is insufficient-data"):
-        kept = "kept: this window has too few events to contradict it" if previous.apply else current.reason
-        return replace(previous, validity=current.validity, reason=kept)
-    if not previous.apply or current.apply or not _unsure(current.reason):
+    if current.cause in SILENT:
+        return _kept_through_silence(previous, current)
+    if not previous.apply or current.cause not in UNSURE:
         return current
     moved = _distance(current.target_priors, previous.target_priors)
     if moved >= _distance(current.target_priors, current.source_priors):
@@ -94,26 +96,34 @@ def settled(previous: Recalibration | None, current: Recalibration) -> Recalibra
         inputs=current.inputs,
         tree=current.tree,
         validity=current.validity,
+        cause=Cause.KEPT,
         reason="kept: this window is unsure, and nearer to the last correction",
     )
+
+
+def _kept_through_silence(previous: Recalibration, current: Recalibration) -> Recalibration:
+    if previous.apply:
+        reason = f"kept: this window cannot contradict it ({current.reason})"
+        return replace(previous, validity=current.validity, cause=Cause.KEPT, reason=reason)
+    return replace(current, inputs=previous.inputs, tree=previous.tree)
 
 
 def _distance(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(abs(a - b) for a, b in zip(one, other, strict=True))
 
 
-def _unsure(reason: str) -> bool:
-    return reason.startswith(("the change of the class mix", "no class changed", "the verdict is stable"))
-
-
-def withheld(message: Recalibration, reason: str) -> Recalibration:
+def withheld(message: Recalibration, cause: Cause, reason: str) -> Recalibration:
     """The same estimate, not to be applied, nor any earlier one to be kept."""
-    nothing = identity(message.classes, message.source_priors, message.validity, reason)
+    nothing = identity(message.classes, message.source_priors, message.validity, cause, reason)
     return replace(nothing, target_priors=message.target_priors)
 
 
 def identity(
-    classes: tuple[str, ...], source_priors: Iterable[float], validity: Validity | None = None, reason: str = ""
+    classes: tuple[str, ...],
+    source_priors: Iterable[float],
+    validity: Validity | None = None,
+    cause: Cause = Cause.NOTHING_KNOWN,
+    reason: str = "",
 ) -> Recalibration:
     """No correction: for services that have not heard of one, and windows that justify none."""
     ones = tuple(1.0 for _ in classes)
@@ -128,5 +138,6 @@ def identity(
         inputs={},
         validity=validity or Validity(),
         apply=False,
+        cause=cause,
         reason=reason,
     )

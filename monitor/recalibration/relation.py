@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from monitor.recalibration.message import Recalibration, finite
+from monitor.recalibration.message import Recalibration
+from monitor.recalibration.numbers import finite, finite_rows
 
 with suppress(ImportError):  # the message can be read without
     import numpy as np
@@ -84,7 +85,7 @@ def of_regression(plain: Recalibration, table: Mapping[str, Any]) -> RegressionR
 
 def _parameters(table: Mapping[str, Any], inputs: int) -> RelationParameters:
     weights = finite(table["weights"])
-    rows = tuple(finite(row, inputs + 1) for row in table["coefficients"])
+    rows = finite_rows(table["coefficients"], columns=inputs + 1)
     if len(rows) != len(weights):
         raise ValueError(f"coefficients: want a row for each of {len(weights)} components, got {len(rows)}")
     return RelationParameters(weights, rows, finite(table["sigmas"], len(weights)))
@@ -108,12 +109,3 @@ def relation_inputs(names: tuple[str, ...], predictions: Floats, features: Any) 
         sizes = [column.size for column in columns]
         raise ValueError(f"features: want {predictions.size} values of each, got {sizes}")
     return np.column_stack(columns)
-
-
-def settled_relation(previous: Recalibration | None, current: RegressionRecalibration) -> RegressionRecalibration:
-    """A correction in force stays while windows have too few labels to judge it; any other window speaks for itself."""
-    if not isinstance(previous, RegressionRecalibration) or not previous.apply or current.relation.tested:
-        return current
-    if previous.validity.reference != current.validity.reference:
-        return current
-    return replace(previous, validity=current.validity, reason="kept: too few labels since to judge it again")

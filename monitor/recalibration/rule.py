@@ -10,6 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.recalibration.applying import scored_threshold
+from monitor.recalibration.calibration_map import CalibrationMap
+from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
 
 Vector = NDArray[np.float64]
@@ -49,53 +52,75 @@ def imply(
     grounds: Grounds,
     inputs: Mapping[str, InputCorrection],
     validity: Validity,
+    *,
+    calibration: CalibrationMap | None = None,
 ) -> Recalibration:
-    """The correction that one window implies."""
-    apply, reason = justified(grounds, source_priors)
-    target = np.asarray(grounds.target_priors, dtype=np.float64)
-    ratios = target / source_priors if apply else np.ones(len(classes))
-    logs = [float(np.log(ratio)) if ratio > 0 else GONE for ratio in ratios]
-    # g' = r g / (r g + s (1 - g)), with s the other classes' multiplier at their source mix: one half at s / (r + s).
-    thresholds = {}
-    for y, name in enumerate(classes):
-        others = 1 - source_priors[y]
-        s = (1 - target[y]) / others if apply and others > 0 else 1.0
-        total = float(ratios[y] + s)
-        thresholds[name] = float(s / total) if total > 0 else 0.5
+    """The correction that one window implies. `calibration` is the one that its estimate was made with."""
+    apply, cause, reason = justified(grounds, source_priors)
+    source = tuple(float(p) for p in source_priors)
+    target = tuple(float(p) for p in grounds.target_priors)
+    ratios = tuple(t / p for t, p in zip(target, source, strict=True)) if apply else (1.0,) * len(classes)
     return Recalibration(
         classes=classes,
-        source_priors=tuple(float(p) for p in source_priors),
-        target_priors=tuple(float(p) for p in target),
-        multipliers=tuple(float(r) for r in ratios),
-        log_multipliers=tuple(logs),
-        thresholds=thresholds,
+        source_priors=source,
+        target_priors=target,
+        multipliers=ratios,
+        log_multipliers=tuple(float(np.log(ratio)) if ratio > 0 else GONE for ratio in ratios),
+        thresholds=_thresholds(classes, source, target if apply else source, calibration if apply else None),
         # The values alone cannot tell a stretch from a mirror image, and to mirror an input that was stretched ruins
         # the scores: what does not keep the order of the values is left alone.
         inputs={name: one for name, one in inputs.items() if one.alpha > 0},
         validity=validity,
         apply=apply,
+        cause=cause,
         reason=reason,
+        calibration=calibration if apply else None,
     )
 
 
-def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, str]:
-    """Whether to apply, and why: every condition has its own sentence."""
+def _thresholds(
+    classes: tuple[str, ...],
+    source: tuple[float, ...],
+    target: tuple[float, ...],
+    calibration: CalibrationMap | None,
+) -> dict[str, float]:
+    calibrate = None if calibration is None else lambda row: calibration.rows(np.array(row)).tolist()
+    return {name: scored_threshold(y, 0.5, source, target, calibrate) for y, name in enumerate(classes)}
+
+
+def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str]:
+    """Whether to apply, and why: every condition has its own cause and sentence."""
     change = np.abs(grounds.target_priors - source_priors)
     conditions = (
         (
             grounds.verdict == "prior-shift",
+            VERDICT_CAUSES.get(grounds.verdict, Cause.OTHER_SHIFT),
             f"the verdict is {grounds.verdict}: only a pure prior shift is corrected through the class mix",
         ),
-        (grounds.mix_significant, "the change of the class mix is within chance"),
-        (grounds.effect >= FLOOR, f"the change of the class mix is too small (w {grounds.effect:.3f} < {FLOOR})"),
-        (grounds.trustworthy, "the estimate did not converge or is not unique"),
+        (grounds.mix_significant, Cause.WITHIN_CHANCE, "the change of the class mix is within chance"),
+        (
+            grounds.effect >= FLOOR,
+            Cause.TOO_SMALL,
+            f"the change of the class mix is too small (w {grounds.effect:.3f} < {FLOOR})",
+        ),
+        (grounds.trustworthy, Cause.NOT_UNIQUE, "the estimate did not converge or is not unique"),
         (
             grounds.disagreement <= DISAGREEMENT,
+            Cause.ESTIMATORS_DISAGREE,
             f"the estimators disagree by {grounds.disagreement:.3f} (at most {DISAGREEMENT})",
         ),
-        (bool((change > grounds.half_widths).any()), "no class changed by more than its interval"),
+        (
+            bool((change > grounds.half_widths).any()),
+            Cause.WITHIN_INTERVAL,
+            "no class changed by more than its interval",
+        ),
     )
-    failed = next((reason for holds, reason in conditions if not holds), None)
+    failed = next(((cause, reason) for holds, cause, reason in conditions if not holds), None)
     if failed is not None:
-        return False, failed
-    return True, "label shift explains the window, and the class mix changed by more than its uncertainty"
+        return False, *failed
+    told = "label shift explains the window, and the class mix changed by more than its uncertainty"
+    return True, Cause.PRIOR_SHIFT, told
+
+
+VERDICT_CAUSES = {"stable": Cause.STABLE, "insufficient-data": Cause.TOO_FEW_EVENTS}
+"""Of windows that are not corrected because of their verdict; any other verdict is another shift."""

@@ -16,8 +16,8 @@ import numpy as np
 from monitor.arrays import Matrix
 from monitor.events.wire import keyed_struct
 from monitor.ports import Channel, Message
-from monitor.priors import bayes
 from monitor.recalibration import Recalibration
+from monitor.recalibration.applying import corrected_rows
 from monitor.windows.window import Window
 
 Corrected = Literal["no", "window", "live"]
@@ -46,7 +46,7 @@ def corrected_events(window: Window, recalibration: Recalibration) -> Iterator[M
     """One message for each event, in the order of the window; keyed by the event's id."""
     return messages(
         window,
-        applied(window.posteriors, recalibration),
+        corrected_rows(window.posteriors, recalibration),
         stream=window.key.stream,
         classes=recalibration.classes,
         corrected=recalibration.apply,
@@ -75,13 +75,6 @@ def messages(
     lines = _ENCODER.encode_lines(events).splitlines()  # JSON has no line feed of its own
     keys = [(name or stream).encode() for name in ids]
     return map(Message, repeat(_CHANNEL), keys, lines)
-
-
-def applied(posteriors: Matrix, recalibration: Recalibration) -> Matrix:
-    """Posteriors as a scoring service should use them."""
-    if not recalibration.apply:
-        return posteriors
-    return bayes.correct(posteriors, recalibration.source_priors, recalibration.target_priors)
 
 
 @cache

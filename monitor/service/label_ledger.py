@@ -24,7 +24,7 @@ from monitor.labels.store import LabelStore
 from monitor.labels.trust import Trust, shown, trust
 from monitor.labels.values import Arrived, Awaited, LabelFlow, Waiting
 from monitor.ports import NEVER, Checkpoint, Message, Progress, RawBatch
-from monitor.recalibration import withheld
+from monitor.recalibration import Cause, withheld
 from monitor.service.outbox import Ready
 from monitor.service.publishing import Published
 from monitor.service.workers import Done
@@ -265,7 +265,7 @@ def _said(published: Published, trusted: Trust) -> Iterator[Message]:
     """What is published of a window; nothing is to be corrected by estimates that labels have shown to be off."""
     for each in published.messages:
         if each.channel == "recalibrations" and not trusted.trusted:
-            refused = withheld(published.assessment.recalibration, trusted.doubt)
+            refused = withheld(published.assessment.recalibration, Cause.LABELS_DISAGREE, trusted.doubt)
             yield replace(each, value=encode(refused))
         else:
             yield each

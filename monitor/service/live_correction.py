@@ -1,7 +1,7 @@
 """Every event of a stream once more as it comes, corrected by the latest recalibration that its stream has published.
 
 Exact: every event that was accepted comes once, in the same commit as the progress past its record, and its posteriors
-are `bayes.correct` by the recalibration of the window that it names. A window is published before any event that names
+are corrected by the recalibration of the window that it names. A window is published before any event that names
 it. Not determined by the events alone: *which* window that is, since it depends on when the window was published; so
 the event says it.
 
@@ -21,8 +21,9 @@ from monitor.errors import ConfigurationError, ConnectorError
 from monitor.events.checks import Scored
 from monitor.ports import Message, ReadBack, Sink
 from monitor.recalibration import Recalibration, settled
+from monitor.recalibration.applying import corrected_rows
 from monitor.recalibration.feeds import decoded, parsed
-from monitor.service.corrected_events import applied, messages
+from monitor.service.corrected_events import messages
 from monitor.service.publishing import Watched, feed_key
 from monitor.windows.window import Window, WindowKey
 
@@ -99,7 +100,7 @@ class Correcting:
             if name in scored:
                 rows = scored[name].rows
                 some = Window(rows.posteriors, timestamps=rows.timestamps, ids=rows.ids).take(fresh[name])
-                after = some.posteriors if state.latest is None else applied(some.posteriors, state.latest)
+                after = some.posteriors if state.latest is None else corrected_rows(some.posteriors, state.latest)
                 yield from messages(
                     some,
                     after,

@@ -10,7 +10,7 @@ from monitor.kinds import Assessed
 from monitor.labels.outcomes import OutcomeResult
 from monitor.labels.values import LabelFlow
 from monitor.ports import Checkpoint
-from monitor.recalibration import Recalibration, withheld
+from monitor.recalibration import Cause, Recalibration, withheld
 from monitor.windows.window import Window, WindowKey
 
 
@@ -46,7 +46,7 @@ class WindowAssessed:
     def recalibration(self) -> Recalibration:
         """As it was published."""
         message = self.assessment.recalibration
-        return withheld(message, self.doubt) if self.doubt else message
+        return withheld(message, Cause.LABELS_DISAGREE, self.doubt) if self.doubt else message
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def test_a_correction_in_force_outlives_windows_without_labels_but_not_one_that_
     silent, calm = message(2, labelled=0.0), message(3)
     kept = client(moved, silent).status()
     assert kept.correcting
-    assert kept.reason.startswith("kept: too few labels")
+    assert (kept.recalibration.cause, kept.recalibration.relation) == ("kept", moved.relation)
     assert not client(moved, silent, calm).status().correcting
 
 

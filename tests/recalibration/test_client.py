@@ -18,7 +18,16 @@ from hypothesis import strategies as st
 
 from connectors.worlds import World
 from monitor.priors import bayes
-from monitor.recalibration import InputCorrection, Recalibration, RecalibrationClient, Validity, identity, withheld
+from monitor.recalibration import (
+    CalibrationMap,
+    Cause,
+    InputCorrection,
+    Recalibration,
+    RecalibrationClient,
+    Validity,
+    identity,
+    withheld,
+)
 from monitor.reference.classifier import Reference
 from tests.deploy.parts import free_port, running, until
 
@@ -304,7 +313,9 @@ def test_the_threshold_of_a_cost_ratio_costs_least_when_the_mix_has_moved(cost_r
 
 
 def test_a_service_without_numpy_corrects_lists(tmp_path: Path) -> None:
-    (tmp_path / "feed.jsonl").write_bytes(msgspec.json.encode(message()) + b"\n")
+    scaled = CalibrationMap("scaled", 1e-7, (0.1, 0.0, 0.0), slopes=(0.5, 0.5, 0.5))
+    told = replace(message(), calibration=scaled)
+    (tmp_path / "feed.jsonl").write_bytes(msgspec.json.encode(told) + b"\n")
     program = """
 import sys
 sys.modules["numpy"] = None
@@ -317,12 +328,14 @@ assert not any(name.startswith(("scipy", "sklearn", "msgspec", "kafka")) for nam
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     rows, threshold = done.stdout.split("]] ")
-    assert json.loads(rows + "]]")[0] == pytest.approx([0.1, 0.2, 0.7])
-    assert float(threshold) == pytest.approx(client_of(message()).threshold("c"))
+    expected = np.sqrt([0.5, 0.3, 0.2]) * np.exp([0.1, 0.0, 0.0]) * told.multipliers
+    assert json.loads(rows + "]]")[0] == pytest.approx((expected / expected.sum()).tolist())
+    assert float(threshold) == pytest.approx(client_of(told).threshold("c"))
 
 
 def test_estimates_that_labels_have_shown_to_be_off_end_a_correction_that_was_in_force() -> None:
-    unsure = replace(message(window="w2"), apply=False, reason="the change of the class mix is within chance")
+    unsure = replace(message(window="w2"), apply=False, cause=Cause.WITHIN_CHANCE)
     assert client_of(message(), unsure).refresh().correcting
-    status = client_of(message(), withheld(unsure, "labels show that the estimate was off")).refresh()
+    off = withheld(unsure, Cause.LABELS_DISAGREE, "labels show that the estimate was off")
+    status = client_of(message(), off).refresh()
     assert (status.correcting, status.reason) == (False, "labels show that the estimate was off")

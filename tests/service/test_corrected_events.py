@@ -25,7 +25,9 @@ from monitor.events.decoding import Decoder
 from monitor.labels.values import Awaited
 from monitor.ports import Message
 from monitor.priors import bayes
-from monitor.recalibration import Recalibration, Validity, identity, withheld
+from monitor.recalibration import Cause, Recalibration, Validity, identity, withheld
+from monitor.recalibration.applying import corrected_row
+from monitor.recalibration.feeds import decoded
 from monitor.service.corrected_events import messages
 from monitor.service.live_correction import Correcting
 from monitor.service.loop import Pace, Service
@@ -81,7 +83,8 @@ def assert_corrected_by_the_window_they_name(
         else:
             one = recalibrations[event["window"]]  # type: ignore[index]
             assert one["apply"]
-            assert found == bayes.correct([before], one["source_priors"], one["target_priors"])[0].tolist()  # type: ignore[arg-type]
+            assert one["calibration"] is not None
+            assert found == pytest.approx(corrected_row(before, decoded(one)), rel=1e-9)
 
 
 @settings(deadline=None, max_examples=8)
@@ -138,13 +141,14 @@ def test_labelled_copies_of_earlier_events_are_no_events(tmp_path: Path) -> None
 
 # What is in force, window by window.
 
-SURE = "label shift explains the window"
-UNSURE = "the change of the class mix is within chance"
+SURE = Cause.PRIOR_SHIFT
+UNSURE = Cause.WITHIN_CHANCE
 
 
-def said(window: int, yes: float, reason: str = SURE, version: str = reference().version) -> Recalibration:
-    plain = identity(("no", "yes"), (0.7, 0.3), Validity("s", "", f"w{window}", window, window + 1, version), reason)
-    return replace(plain, target_priors=(1 - yes, yes), apply=reason == SURE)
+def said(window: int, yes: float, cause: Cause = SURE, version: str = reference().version) -> Recalibration:
+    plain = identity(("no", "yes"), (0.7, 0.3), Validity("s", "", f"w{window}", window, window + 1, version), cause)
+    applied = {"multipliers": ((1 - yes) / 0.7, yes / 0.3), "apply": True} if cause == SURE else {}
+    return replace(plain, target_priors=(1 - yes, yes), **applied)
 
 
 def corrected_after(*course: Recalibration) -> tuple[str | None, Matrix]:
@@ -167,8 +171,12 @@ def corrected_after(*course: Recalibration) -> tuple[str | None, Matrix]:
         ([said(1, 0.6), said(2, 0.55, UNSURE)], "w1", 0.6),
         ([said(1, 0.6), said(2, 0.55, UNSURE), said(3, 0.55, UNSURE)], "w1", 0.6),
         ([said(1, 0.6), said(2, 0.32, UNSURE)], None, 0.3),
-        ([said(1, 0.6), said(2, 0.6, "the verdict is unexplained")], None, 0.3),
-        ([said(1, 0.6), withheld(said(2, 0.6), "labels show that the estimate was off")], None, 0.3),
+        ([said(1, 0.6), said(2, 0.6, Cause.OTHER_SHIFT)], None, 0.3),
+        (
+            [said(1, 0.6), withheld(said(2, 0.6), Cause.LABELS_DISAGREE, "labels show that the estimate was off")],
+            None,
+            0.3,
+        ),
         ([said(1, 0.6, version="another model")], None, 0.3),
     ],
 )
@@ -177,7 +185,7 @@ def test_a_correction_stays_until_a_window_contradicts_it(
 ) -> None:
     named, found = corrected_after(*course)
     assert named == window
-    assert (found == bayes.correct([[0.6, 0.4]], [0.7, 0.3], [1 - yes, yes])).all()
+    assert found == pytest.approx(bayes.correct([[0.6, 0.4]], [0.7, 0.3], [1 - yes, yes]), rel=1e-12)
 
 
 def test_what_the_feed_has_newer_counts_when_partitions_come_back_and_what_it_has_older_does_not() -> None:
