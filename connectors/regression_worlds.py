@@ -12,7 +12,7 @@ import numpy as np
 
 from connectors.worlds import BLOCK, Floats, Integers
 from monitor.errors import InputError
-from monitor.events.schema import Feature, StreamSchema
+from monitor.ports.schema import Feature, StreamSchema
 
 _EVENTS, _HOLDOUT = 2, 3  # streams of random numbers, apart from each other and from those of classifiers
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.errors import InputError
-from monitor.events.schema import Feature, StreamSchema
+from monitor.ports.schema import Feature, StreamSchema
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -25,7 +25,7 @@ from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.errors import InputError
 from monitor.limits import CALIBRATION_ROWS
 from monitor.quality import log_loss, log_losses
-from monitor.recalibration.calibration_map import CalibrationMap, CalibrationMethod
+from monitor.recalibration import CalibrationMap, CalibrationMethod
 from monitor.sampling import stratified_folds, stratified_sample
 from monitor.tolerances import BALANCE_ERROR, POSTERIOR_FLOOR, SIMPLER_CALIBRATION
 

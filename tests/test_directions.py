@@ -11,8 +11,7 @@ import pytest
 pytest.importorskip("importlinter", reason="pip install '.[check]'")
 
 ROOT = Path(__file__).parent.parent
-NOT_IN_LAYERS = {"__init__", "__main__", "events", "events.__init__"}
-"""`monitor.events` is on two layers, module by module: the schema stands below all that has to do with events."""
+NOT_IN_LAYERS = {"__init__", "__main__"}
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -57,7 +56,7 @@ def test_every_contract_is_kept() -> None:
         ("monitor/limits.py", "import pathlib", "The core sees no clock"),  # through whoever imports the limits
         ("monitor/labels/values.py", "import sqlite3", "Publishing and outcomes see no database"),
         ("monitor/service/loop.py", "import connectors.memory", "The monitor imports no connector"),
-        ("connectors/jsonl.py", "import monitor.recalibration", "Connectors import ports"),
+        ("connectors/jsonl.py", "import monitor.recalibration", "Connectors import the ports"),
     ],
 )
 def test_an_import_in_the_wrong_direction_breaks_its_contract(
@@ -78,5 +77,4 @@ def test_every_room_has_its_layer() -> None:
     rooms = {
         path.stem for path in (ROOT / "monitor").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    events = {f"events.{path.stem}" for path in (ROOT / "monitor" / "events").glob("*.py")}
-    assert (rooms | events) - layered == NOT_IN_LAYERS
+    assert rooms - layered == NOT_IN_LAYERS

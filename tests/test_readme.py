@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from monitor import Reference
 from monitor.commands.run import opened
 from monitor.events.decoding import Decoder
-from monitor.events.schema import Feature, StreamSchema
 from monitor.ports import RawBatch
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.settings.config import load
 
 TEXT = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ from monitor.shifts.fit import cohen_w
 from monitor.shifts.prepared import Prepared, prepared
 from monitor.tolerances import DISTANCE_FLOOR, FIT_FLOOR, MINIMUM_EVENTS, MIX_FLOOR, UNKNOWN_FLOOR, VERDICT_LEVEL
 from monitor.version import __version__
-from monitor.windows.window import Window, WindowCounts, WindowKey
+from monitor.windows import Window, WindowCounts, WindowKey
 
 CHEAP = ("cc", "pcc", "acc", "acc-qp", "pacc", "em", "em-sld")
 """Estimators that cost a few milliseconds a window at most: always reported. The reference's choice comes on top."""

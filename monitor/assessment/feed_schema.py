@@ -10,8 +10,16 @@ from typing import Any
 import msgspec
 
 from monitor.assessment.message import in_order
-from monitor.recalibration import CalibrationMap, Cause, InputCorrection, Recalibration, Validity
-from monitor.recalibration.relation import RegressionRecalibration, RelationCorrection, RelationParameters
+from monitor.recalibration import (
+    CalibrationMap,
+    Cause,
+    InputCorrection,
+    Recalibration,
+    RegressionRecalibration,
+    RelationCorrection,
+    RelationParameters,
+    Validity,
+)
 
 DESCRIBED = (
     CalibrationMap,

@@ -19,8 +19,7 @@ from monitor.assessment.regressor_feed import implied
 from monitor.assessment.regressor_view import RelationReference
 from monitor.assessment.verdict import RegressionEvidence, Verdict, decide_regression
 from monitor.errors import InputError
-from monitor.recalibration import Validity
-from monitor.recalibration.relation import RegressionRecalibration
+from monitor.recalibration import RegressionRecalibration, Validity
 from monitor.shifts import covariates
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
@@ -32,7 +31,7 @@ from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.resolution import Written, coarsened_table
 from monitor.tolerances import DISTANCE_FLOOR, MINIMUM_EVENTS, RELATION_FLOOR, VERDICT_LEVEL
 from monitor.version import __version__
-from monitor.windows.window import Window, WindowCounts, WindowKey
+from monitor.windows import Window, WindowCounts, WindowKey
 
 ALL = np.ones(1)
 """The class mix of a stream without classes."""

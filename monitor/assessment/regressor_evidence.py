@@ -14,11 +14,9 @@ import numpy as np
 from monitor.arrays import Matrix, Vector
 from monitor.assessment.regressor_view import RelationReference
 from monitor.limits import EVIDENCE_ROWS
-from monitor.regression.adaptation import Adaptation, adapt
-from monitor.regression.mixture import Mixture
-from monitor.regression.relation import RelationStatus, RelationTest, relation_test
+from monitor.regression import Adaptation, Mixture, RelationStatus, RelationTest, adapt, relation_test
 from monitor.tolerances import LARGEST_NUMBER, RELATION_FLOOR, RELATION_TRIM
-from monitor.windows.window import Window, sampled
+from monitor.windows import Window, sampled
 
 
 @dataclass(frozen=True, slots=True, eq=False)

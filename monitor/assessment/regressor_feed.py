@@ -4,10 +4,8 @@ import numpy as np
 
 from monitor.assessment.regressor_evidence import RelationFound
 from monitor.assessment.regressor_view import RelationReference
-from monitor.recalibration import Cause, Validity
-from monitor.recalibration.relation import RegressionRecalibration, RelationCorrection, RelationParameters
-from monitor.regression.mixture import Mixture
-from monitor.regression.relation import RelationStatus
+from monitor.recalibration import Cause, RegressionRecalibration, RelationCorrection, RelationParameters, Validity
+from monitor.regression import Mixture, RelationStatus
 
 
 def implied(found: RelationFound, reference: RelationReference, validity: Validity) -> RegressionRecalibration:

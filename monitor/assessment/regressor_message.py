@@ -10,7 +10,7 @@ from monitor.assessment.regressor import RegressionAssessment
 from monitor.assessment.regressor_evidence import RelationFound
 from monitor.assessment.regressor_feed import parameters
 from monitor.assessment.to_message import counts, feature_result, finite, test_result
-from monitor.recalibration.relation import RegressionRecalibration, RelationParameters
+from monitor.recalibration import RegressionRecalibration, RelationParameters
 
 SCHEMA_ID = "shiftwatch.regression-window.v1"
 

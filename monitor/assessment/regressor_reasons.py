@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from monitor.assessment.reasons import moved_sentences, p_text
 from monitor.assessment.regressor_evidence import RelationFound
 from monitor.assessment.verdict import Verdict
-from monitor.events.schema import PREDICTION
-from monitor.regression.relation import RelationStatus
+from monitor.ports.schema import PREDICTION
+from monitor.regression import RelationStatus
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.feature_tests import Move
 from monitor.tolerances import MINIMUM_EVENTS

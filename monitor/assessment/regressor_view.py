@@ -3,10 +3,9 @@
 from typing import Protocol
 
 from monitor.arrays import Matrix
-from monitor.regression.mixture import Mixture
-from monitor.regression.relation import RelationNull
+from monitor.regression import Mixture, RelationNull
 from monitor.shifts.profile import FeatureProfile
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 class RelationReference(Protocol):

@@ -7,7 +7,7 @@ from monitor.assessment import message as result
 from monitor.assessment.classifier import Assessment, FeatureShift, Test
 from monitor.assessment.reasons import describe
 from monitor.priors.estimate import PriorEstimate
-from monitor.windows.window import WindowCounts
+from monitor.windows import WindowCounts
 
 
 def to_result(assessment: Assessment, software: str) -> result.WindowResult:

@@ -8,7 +8,7 @@ from rich.table import Table
 from monitor.commands.run import configured, opened
 from monitor.kinds import kind_of
 from monitor.ports.options import duration_text
-from monitor.settings.config import StreamSettings
+from monitor.settings import StreamSettings
 from monitor.tolerances import REFERENCE_WINDOWS
 
 

@@ -16,13 +16,13 @@ from rich.table import Table
 
 from connectors.synthetic import Injected, SyntheticOptions, SyntheticSource, write
 from connectors.worlds import Period, World, tour
-from monitor.assessment.classifier import Assessment
+from monitor.assessment import Assessment
 from monitor.commands.run import watch
 from monitor.errors import ConfigurationError
 from monitor.kinds import Assessed
 from monitor.reference.classifier import Reference
 from monitor.service.notices import Happening, WindowAssessed
-from monitor.settings.config import load
+from monitor.settings import load
 from monitor.tolerances import REFERENCE_WINDOWS
 
 WINDOW_EVENTS = 3_000

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from connectors.regression_worlds import RegressionWorld, regression_tour
 from connectors.synthetic import SyntheticOptions, write
-from monitor.assessment.regressor import RegressionAssessment
+from monitor.assessment import RegressionAssessment
 from monitor.commands.demo import WINDOW_EVENTS, Judged, cleared, count_right, farewell, watched
 from monitor.reference.regressor import RegressionReference
 

@@ -14,19 +14,19 @@ from typing import Any, TypeVar
 
 from monitor.commands.connectors import open_both
 from monitor.errors import ConfigurationError, ShiftwatchError
-from monitor.events.decoding import Decoder
-from monitor.events.schema import StreamSchema
+from monitor.events import Decoder
 from monitor.kinds import KINDS, kind_of, load_reference
 from monitor.observers.alarms import Series, SeriesPlan
 from monitor.observers.logs import Totals, log, logging_to_stderr
 from monitor.ports import Keyed, Sink, Source
+from monitor.ports.schema import StreamSchema
 from monitor.reference.base import FiledReference
 from monitor.service.loop import Pace, Service
 from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
 from monitor.service.notices import BatchTaken, Happening, Listening, Observer
 from monitor.service.publishing import Watched
 from monitor.service.workers import Workers
-from monitor.settings.config import Config, StreamSettings, load
+from monitor.settings import Config, StreamSettings, load
 from monitor.shifts.outline import Outline
 
 ENDING = ("jsonl:", "synthetic:")

@@ -1,1 +1,15 @@
 """From raw records to columns of events, or rejections with a named reason."""
+
+from monitor.events.checks import Scored
+from monitor.events.decoding import DecodedBatch, Decoder, LateLabels, Rejected
+from monitor.events.wire import Reason, keyed_struct
+
+__all__ = [
+    "DecodedBatch",
+    "Decoder",
+    "LateLabels",
+    "Reason",
+    "Rejected",
+    "Scored",
+    "keyed_struct",
+]

@@ -17,7 +17,7 @@ from monitor.events.timestamps import BAD_TIME, NO_TIME, Times, from_rfc3339
 from monitor.events.wire import Reason
 from monitor.limits import SEGMENT_LENGTH
 from monitor.tolerances import POSTERIOR_SUM, SUM_ROUNDING
-from monitor.windows.window import Segments, Window
+from monitor.windows import Segments, Window
 
 _Item = TypeVar("_Item", bound=np.generic)
 _Text = TypeVar("_Text", str, "str | None")

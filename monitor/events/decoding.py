@@ -19,10 +19,10 @@ from monitor.arrays import Labels
 from monitor.errors import InputError
 from monitor.events.checks import LateLabels, Misfit, Scored, judge
 from monitor.events.extraction import Extract, Extractor, Part, together
-from monitor.events.schema import StreamSchema
 from monitor.events.wire import UNREADABLE, Fault, Reason, find_fault, wire
 from monitor.limits import AHEAD, RECORD_BYTES, RECORD_EVENTS
 from monitor.ports import Joined, RawBatch
+from monitor.ports.schema import StreamSchema
 
 __all__ = ["DecodedBatch", "Decoder", "LateLabels", "Limits", "Reason", "Rejected", "Scored"]
 

@@ -15,8 +15,8 @@ import numpy as np
 from msgspec.structs import astuple
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
-from monitor.events.schema import Feature, StreamSchema, category_text
 from monitor.events.timestamps import BAD_TIME, NO_TIME, Times, from_epoch_ms, from_rfc3339
+from monitor.ports.schema import Feature, StreamSchema, category_text
 
 BAD_LABEL = UNLABELLED - 1
 """The label is not one of the classes."""

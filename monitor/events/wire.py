@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from monitor.events.schema import Feature, StreamSchema
+from monitor.ports.schema import Feature, StreamSchema
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Everything that msgspec raises on bytes that it cannot take."""

@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 
-from monitor.assessment.classifier import Assessment, assess
-from monitor.assessment.verdict import verdicts
+from monitor.assessment import Assessment, assess, verdicts
 from monitor.kinds.kind import Kind
 from monitor.reference.atoms import largest_atom
 from monitor.reference.classifier import Reference
 from monitor.shifts.outline import Outline, follow
 from monitor.tolerances import ATOM_SHARE
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 def _assess(window: Window, reference: Reference, outline: Outline | None) -> Assessment:

@@ -4,13 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from monitor.assessment.classifier import FeatureShift, Test
-from monitor.assessment.verdict import Verdict
+from monitor.assessment import FeatureShift, Test, Verdict
 from monitor.recalibration import Recalibration
 from monitor.reference.base import FiledReference
 from monitor.shifts.outline import Outline
-from monitor.windows.assembly import Plan
-from monitor.windows.window import Window, WindowCounts, WindowKey
+from monitor.windows import Plan, Window, WindowCounts, WindowKey
 
 
 class Assessed(Protocol):

@@ -2,13 +2,10 @@
 
 from dataclasses import replace
 
-from monitor.assessment.regressor import assess_regression
-from monitor.assessment.verdict import verdicts
+from monitor.assessment import assess_regression, verdicts
 from monitor.kinds.kind import Kind
 from monitor.reference.regressor import RegressionReference
-from monitor.windows.assembly import Plan
-from monitor.windows.by_time import TimePlan
-from monitor.windows.label_evidence import EvidencePlan
+from monitor.windows import EvidencePlan, Plan, TimePlan
 
 
 def _plan(plan: Plan, reference: RegressionReference, evidence: int | None) -> Plan:

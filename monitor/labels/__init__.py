@@ -7,4 +7,18 @@ numbering  class numbers of one reference in those of another
 joining    which label holds for which row
 outcomes   the message about a window whose labels have come
 trust      whether the last outcomes bear the estimates out
+
+The store is imported by its own name: who only wants the values does without a database.
 """
+
+from monitor.labels.outcomes import LabelCounts, OutcomeResult
+from monitor.labels.values import Arrived, Awaited, LabelFlow, Waiting
+
+__all__ = [
+    "Arrived",
+    "Awaited",
+    "LabelCounts",
+    "LabelFlow",
+    "OutcomeResult",
+    "Waiting",
+]

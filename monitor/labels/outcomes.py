@@ -16,17 +16,16 @@ import numpy as np
 
 from monitor import quality
 from monitor.arrays import Labels, Matrix, Vector
+from monitor.assessment import Assessment
 from monitor.assessment import message as result
-from monitor.assessment.classifier import Assessment
 from monitor.labels.joining import Joined, joined, strangers
 from monitor.labels.numbering import found_in, stateless_in
 from monitor.labels.rows import Columns, packed, unpacked
 from monitor.labels.values import Found, Stateless, Waiting
-from monitor.recalibration import CalibrationMap
-from monitor.recalibration.applying import reweighted
+from monitor.recalibration import CalibrationMap, reweighted
 from monitor.tolerances import NORMAL_95, SELECTED_LABELS
 from monitor.version import __version__
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 SCHEMA_ID = "shiftwatch.outcome.v1"
 

@@ -14,8 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from monitor.kinds import Assessed
-from monitor.labels.outcomes import OutcomeResult
-from monitor.labels.values import LabelFlow
+from monitor.labels import LabelFlow, OutcomeResult
 from monitor.limits import CHANGES_SHOWN, REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS, STALE_AFTER, STALE_WINDOWS
 from monitor.observers.window_record import Reading, reading_of
 from monitor.ports import Report, Reporting, ReportingSink, SinkReport
@@ -34,8 +33,7 @@ from monitor.service.notices import (
     WindowAssessed,
 )
 from monitor.service.publishing import Watched
-from monitor.windows.by_count import CountPlan
-from monitor.windows.by_time import TimePlan
+from monitor.windows import CountPlan, TimePlan
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 

@@ -13,9 +13,9 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.samples import Exemplar
 
-from monitor.assessment.verdict import verdicts
-from monitor.events.wire import Reason
-from monitor.labels.outcomes import LabelCounts
+from monitor.assessment import verdicts
+from monitor.events import Reason
+from monitor.labels import LabelCounts
 from monitor.observers.history import Flow, Histogram, History, Snapshot, StreamFacts, Track
 from monitor.observers.metric_catalogue import BY_NAME, CATALOGUE, Spec, metric_of_test
 from monitor.observers.window_record import Reading, RelationReading

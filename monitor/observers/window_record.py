@@ -11,15 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import UNLABELLED
-from monitor.assessment.classifier import Assessment, FeatureShift, Test
-from monitor.assessment.reasons import describe
-from monitor.assessment.regressor import RegressionAssessment
-from monitor.assessment.verdict import Verdict
-from monitor.events.schema import PREDICTION
+from monitor.assessment import Assessment, FeatureShift, RegressionAssessment, Test, Verdict, describe
 from monitor.kinds import Assessed
+from monitor.ports.schema import PREDICTION
 from monitor.priors.estimate import PriorEstimate
 from monitor.service.notices import WindowAssessed
-from monitor.windows.window import Window, WindowKey
+from monitor.windows import Window, WindowKey
 
 Floats = NDArray[np.float32]
 

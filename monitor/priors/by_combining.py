@@ -20,7 +20,7 @@ from monitor.priors.estimate import (
     nothing,
     without_interval,
 )
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 def combine(name: str, members: Sequence[Estimator]) -> Estimator:

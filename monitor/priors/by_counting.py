@@ -18,7 +18,7 @@ from monitor.priors.estimate import (
     nothing,
     usable_rows,
 )
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 def _classify(window: Window, reference: ReferenceView) -> PriorEstimate:

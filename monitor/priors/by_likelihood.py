@@ -19,7 +19,7 @@ from monitor.priors.estimate import (
 )
 from monitor.priors.maps import stratified
 from monitor.tolerances import SHRINKAGE
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 def _null(hold_out: HoldOut) -> Statistics:

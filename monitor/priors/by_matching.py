@@ -38,7 +38,7 @@ from monitor.priors.estimate import (
 from monitor.priors.maps import FeatureMap, Kept, Space
 from monitor.priors.simplex import constrained_inverse
 from monitor.tolerances import SINGULAR
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 def entries(name: str, feature_map: FeatureMap, space: Space, *, raw: bool = False) -> list[Estimator]:

@@ -28,7 +28,7 @@ from monitor.priors.estimate import (
 )
 from monitor.priors.maps import POSTERIORS, stratified
 from monitor.tolerances import RETARGETING_SHARE
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 def _summarise(hold_out: HoldOut) -> Statistics:

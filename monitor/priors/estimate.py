@@ -11,7 +11,7 @@ from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.errors import InputError
 from monitor.limits import CHECKED_ROWS
 from monitor.tolerances import POSTERIOR_SUM
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 Target = Literal["rate", "sample"]
 

@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity, identity, settled, withheld
+from monitor.recalibration.relation import RegressionRecalibration, RelationCorrection, RelationParameters
 
 if TYPE_CHECKING:
     from monitor.recalibration.classifier import RecalibratedClassifier
     from monitor.recalibration.client import RecalibrationClient
     from monitor.recalibration.kafka_feed import KafkaFeed
     from monitor.recalibration.rule import DISAGREEMENT, Grounds, imply, justified
+from monitor.recalibration.applying import corrected_rows, reweighted
+from monitor.recalibration.calibration_map import CalibrationMethod
 
 __all__ = [
     "DISAGREEMENT",
     "CalibrationMap",
+    "CalibrationMethod",
     "Cause",
     "Grounds",
     "InputCorrection",
@@ -27,10 +31,15 @@ __all__ = [
     "RecalibratedClassifier",
     "Recalibration",
     "RecalibrationClient",
+    "RegressionRecalibration",
+    "RelationCorrection",
+    "RelationParameters",
     "Validity",
+    "corrected_rows",
     "identity",
     "imply",
     "justified",
+    "reweighted",
     "settled",
     "withheld",
 ]

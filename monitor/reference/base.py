@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from monitor.errors import ArtefactError
-from monitor.events.schema import Feature, StreamSchema
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference import artefact, by_name
 from monitor.shifts.profile import FeatureProfile
 from monitor.version import __version__
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 Header = dict[str, Any]
 Arrays = dict[str, artefact.Array]

@@ -12,8 +12,8 @@ import numpy as np
 from monitor.arrays import Flags, Labels, Matrix
 from monitor.calibration import Selection
 from monitor.errors import InputError
-from monitor.events.schema import StreamSchema
 from monitor.limits import BUILD_CELLS, BUILD_ROWS
+from monitor.ports.schema import StreamSchema
 from monitor.reference.classifier import Facts, Reference
 from monitor.reference.holdout import Advance, Chunk, Wanted, infer_schema, read
 from monitor.reference.preflight import Report, measure

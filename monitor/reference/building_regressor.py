@@ -11,12 +11,12 @@ import numpy as np
 
 from monitor.arrays import Matrix
 from monitor.errors import InputError
-from monitor.events.schema import StreamSchema
 from monitor.limits import BUILD_CELLS, BUILD_ROWS
+from monitor.ports.schema import StreamSchema
 from monitor.reference.building import reservoir_places
 from monitor.reference.holdout import Advance, Table, Wanted, infer_schema, pieces, table_features
 from monitor.reference.regressor import RegressionReference
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 def build_regression(

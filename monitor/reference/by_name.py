@@ -11,10 +11,9 @@ import numpy as np
 
 from monitor.arrays import Matrix, frozen_matrix
 from monitor.errors import InputError
-from monitor.events.schema import Feature, StreamSchema
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.feature_columns import encode
-from monitor.windows.frame import Column, Columns
-from monitor.windows.window import Window
+from monitor.windows import Column, Columns, Window
 
 
 def matched(window: Window, schema: StreamSchema) -> Window:

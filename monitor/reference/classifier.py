@@ -15,8 +15,8 @@ from monitor import calibration, priors
 from monitor.arrays import Labels, Matrix, Vector, frozen_labels, frozen_matrix, frozen_vector
 from monitor.calibration import Calibration, Selection
 from monitor.errors import InputError
-from monitor.events.schema import Feature, StreamSchema
 from monitor.limits import SAMPLE_ROWS
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors.estimate import HoldOut, Statistics
 from monitor.reference import artefact
 from monitor.reference.base import Arrays, FiledReference, Header
@@ -26,7 +26,7 @@ from monitor.reference.table import checked_posteriors, class_names, class_numbe
 from monitor.sampling import stratified_sample
 from monitor.shifts.comparable import common_resolution, comparable_posteriors
 from monitor.shifts.profile import FeatureProfile, compact, profile, values_kept
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 Facts = Mapping[str, Any]
 

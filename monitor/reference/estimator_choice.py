@@ -21,7 +21,7 @@ from monitor.priors.estimate import HoldOut, Statistics
 from monitor.priors.simplex import minimise
 from monitor.sampling import draw, near_simplex, stratified_sample, uniform_simplex
 from monitor.tolerances import COMBINATION_RIDGE, NEAR_SOURCE, SIMULATED_EVENTS, SIMULATED_ROWS
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 REFERENCES, UNIFORM, NEAR = 6, 6, 4
 """Simulated references, and windows of each kind per reference."""

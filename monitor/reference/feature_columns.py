@@ -14,9 +14,9 @@ import numpy as np
 
 from monitor.arrays import Matrix, Vector
 from monitor.errors import InputError
-from monitor.events.schema import Feature, FeatureKind, category_text
 from monitor.limits import CATEGORIES_KEPT
-from monitor.windows.frame import Column, Columns, is_missing
+from monitor.ports.schema import Feature, FeatureKind, category_text
+from monitor.windows import Column, Columns, is_missing
 
 BOOLEAN = ("false", "true")
 

@@ -21,14 +21,13 @@ import numpy as np
 
 from monitor.arrays import Labels, Matrix
 from monitor.errors import InputError
-from monitor.events.decoding import DecodedBatch, Decoder
-from monitor.events.schema import Feature, StreamSchema
+from monitor.events import DecodedBatch, Decoder
 from monitor.limits import PROBED_ROWS
 from monitor.ports import RawBatch
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.feature_columns import Kinds, describe, encode, guessed, most_frequent, stray_text, texts_of
 from monitor.reference.table import checked_posteriors, class_names, class_numbers
-from monitor.windows.frame import Column, is_missing, plain_column
-from monitor.windows.window import Window
+from monitor.windows import Column, Window, is_missing, plain_column
 
 _Piece = TypeVar("_Piece")
 

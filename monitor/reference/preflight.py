@@ -18,7 +18,7 @@ from monitor.reference.atoms import atoms_sentence, largest_atom
 from monitor.reference.classifier import Reference
 from monitor.sampling import stratified_sample
 from monitor.tolerances import CALIBRATED, CLASS_EVENTS, INDISTINCT, REFERENCE_PER_WINDOW
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 WINDOW_SIZES = (1_000, 10_000, 100_000)
 BINS = 12

@@ -13,16 +13,15 @@ from numpy.typing import ArrayLike
 
 from monitor.arrays import Labels, Matrix, Vector, frozen_vector
 from monitor.errors import InputError
-from monitor.events.schema import PREDICTION, Feature, StreamSchema
 from monitor.limits import RELATION_ROWS
+from monitor.ports.schema import PREDICTION, Feature, StreamSchema
 from monitor.reference import artefact
 from monitor.reference.base import Arrays, FiledReference, Header
 from monitor.reference.feature_columns import Kinds, read_features
-from monitor.regression.mixture import Mixture
-from monitor.regression.relation import RelationNull, calibrate_relation, labels_wanted
+from monitor.regression import Mixture, RelationNull, calibrate_relation, labels_wanted
 from monitor.shifts.profile import FeatureProfile, profile, values_kept
 from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, RELATION_MISSING
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from monitor.arrays import UNLABELLED, Labels, Matrix
 from monitor.errors import InputError
 from monitor.tolerances import POSTERIOR_SUM
-from monitor.windows.frame import Columns, is_frame, is_missing
+from monitor.windows import Columns, is_frame, is_missing
 
 
 def unnamed_posteriors(posteriors: Any) -> tuple[Any, tuple[str, ...] | None]:

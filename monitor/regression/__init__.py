@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 from monitor.regression.adaptation import Adaptation, adapt
 from monitor.regression.bayes import BayesAdaptation, adapt_bayes
 from monitor.regression.mixture import Mixture
-from monitor.regression.relation import RelationNull, RelationTest, calibrate_relation, labels_wanted, relation_test
+from monitor.regression.relation import (
+    RelationNull,
+    RelationStatus,
+    RelationTest,
+    calibrate_relation,
+    labels_wanted,
+    relation_test,
+)
 
 if TYPE_CHECKING:
     from monitor.regression.estimator import MixtureOfRegressions
@@ -16,6 +23,7 @@ __all__ = [
     "Mixture",
     "MixtureOfRegressions",
     "RelationNull",
+    "RelationStatus",
     "RelationTest",
     "adapt",
     "adapt_bayes",

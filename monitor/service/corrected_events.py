@@ -14,11 +14,10 @@ import msgspec
 import numpy as np
 
 from monitor.arrays import Matrix
-from monitor.events.wire import keyed_struct
+from monitor.events import keyed_struct
 from monitor.ports import Channel, Message
-from monitor.recalibration import Recalibration
-from monitor.recalibration.applying import corrected_rows
-from monitor.windows.window import Window
+from monitor.recalibration import Recalibration, corrected_rows
+from monitor.windows import Window
 
 Corrected = Literal["no", "window", "live"]
 

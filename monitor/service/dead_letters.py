@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from monitor.errors import DeadLetterLimitError
-from monitor.events.decoding import Rejected
+from monitor.events import Rejected
 from monitor.ports import Message, RawBatch
 
 

@@ -15,24 +15,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.arrays import Flags, Labels, Vector
-from monitor.assessment.classifier import Assessment
-from monitor.assessment.message import encode
-from monitor.events.decoding import DecodedBatch, LateLabels
-from monitor.labels import outcomes
-from monitor.labels.outcomes import OutcomeResult
+from monitor.assessment import Assessment, encode
+from monitor.events import DecodedBatch, LateLabels
+from monitor.labels import Arrived, Awaited, LabelFlow, OutcomeResult, Waiting, outcomes
 from monitor.labels.store import LabelStore
 from monitor.labels.trust import Trust, shown, trust
-from monitor.labels.values import Arrived, Awaited, LabelFlow, Waiting
 from monitor.ports import NEVER, Checkpoint, Message, Progress, RawBatch
 from monitor.recalibration import Cause, withheld
 from monitor.service.outbox import Ready
 from monitor.service.publishing import Published
 from monitor.service.workers import Done
 from monitor.tolerances import TRUST_OUTCOMES
-from monitor.windows.assembly import LeftOut, Plan
-from monitor.windows.by_time import TimePlan
-from monitor.windows.panes import Arrivals
-from monitor.windows.window import Window
+from monitor.windows import Arrivals, LeftOut, Plan, TimePlan, Window
 
 
 @dataclass(slots=True)

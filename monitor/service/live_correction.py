@@ -18,14 +18,13 @@ from dataclasses import dataclass
 
 from monitor.arrays import Flags
 from monitor.errors import ConfigurationError, ConnectorError
-from monitor.events.checks import Scored
+from monitor.events import Scored
 from monitor.ports import Message, ReadBack, Sink
-from monitor.recalibration import Recalibration, settled
-from monitor.recalibration.applying import corrected_rows
+from monitor.recalibration import Recalibration, corrected_rows, settled
 from monitor.recalibration.feeds import decoded, parsed
 from monitor.service.corrected_events import messages
 from monitor.service.publishing import Watched, feed_key
-from monitor.windows.window import Window, WindowKey
+from monitor.windows import Window, WindowKey
 
 
 @dataclass(slots=True)

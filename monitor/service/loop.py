@@ -17,9 +17,8 @@ import numpy as np
 
 from monitor.arrays import Flags, Labels
 from monitor.errors import CommitRefusedError
-from monitor.events.decoding import DecodedBatch, Decoder, Rejected
-from monitor.events.wire import Reason
-from monitor.labels.outcomes import OutcomeResult
+from monitor.events import DecodedBatch, Decoder, Reason, Rejected
+from monitor.labels import OutcomeResult
 from monitor.limits import MOST_WAITING
 from monitor.ports import Checkpoint, Message, Progress, RawBatch, Sink, Source
 from monitor.service.dead_letters import DeadLetterLimits, DeadLetterWatch, dead_letter
@@ -40,8 +39,7 @@ from monitor.service.notices import (
 from monitor.service.outbox import Outbox
 from monitor.service.publishing import Watched, parts
 from monitor.service.workers import Assessing, Here
-from monitor.windows.assembly import LabelTimes, LeftOut, RejectedAt, StreamRows, Windowing
-from monitor.windows.window import Window
+from monitor.windows import LabelTimes, LeftOut, RejectedAt, StreamRows, Window, Windowing
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from monitor.kinds import Assessed
-from monitor.labels.outcomes import OutcomeResult
-from monitor.labels.values import LabelFlow
+from monitor.labels import LabelFlow, OutcomeResult
 from monitor.ports import Checkpoint
 from monitor.recalibration import Cause, Recalibration, withheld
-from monitor.windows.window import Window, WindowKey
+from monitor.windows import Window, WindowKey
 
 
 @dataclass(frozen=True, slots=True)

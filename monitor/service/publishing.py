@@ -6,15 +6,14 @@ Pure: it depends on the window and on the stream's settings alone, so it may run
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from monitor.assessment.message import encode
+from monitor.assessment import encode
 from monitor.kinds import Assessed, kind_of
-from monitor.labels.values import Awaited
+from monitor.labels import Awaited
 from monitor.ports import Message
 from monitor.reference.base import FiledReference
 from monitor.service.corrected_events import Corrected, corrected_events
 from monitor.shifts.outline import Outline
-from monitor.windows.assembly import Plan
-from monitor.windows.window import Window, WindowKey, by_segment
+from monitor.windows import Plan, Window, WindowKey, by_segment
 
 
 @dataclass(frozen=True, slots=True)

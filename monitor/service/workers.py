@@ -22,7 +22,7 @@ from typing import Protocol
 from monitor.errors import WorkerError
 from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
 from monitor.service.publishing import Published, Watched, published
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 log = logging.getLogger(__name__)
 

@@ -1,1 +1,10 @@
 """One typed configuration."""
+
+from monitor.settings.config import Config, ServerSettings, StreamSettings, load
+
+__all__ = [
+    "Config",
+    "ServerSettings",
+    "StreamSettings",
+    "load",
+]

@@ -19,14 +19,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from monitor.errors import ConfigurationError
-from monitor.labels.values import Awaited
+from monitor.labels import Awaited
 from monitor.limits import MOST_WAITING
 from monitor.ports.options import Duration, read, substituted
 from monitor.service.corrected_events import Corrected
 from monitor.service.dead_letters import DeadLetterLimits
-from monitor.windows.assembly import Plan
-from monitor.windows.by_count import CountPlan
-from monitor.windows.by_time import TimePlan
+from monitor.windows import CountPlan, Plan, TimePlan
 
 FIVE_SECONDS = Duration(5_000_000)
 MINUTE = Duration(60_000_000)

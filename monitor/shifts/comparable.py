@@ -14,7 +14,7 @@ from monitor.priors.estimate import HoldOut
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.resolution import EXACT, Resolution, Written, coarsened_table, written
 from monitor.shifts.rounded_scores import RoundedScores, rounded_scores
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 class ShiftReference(Protocol):

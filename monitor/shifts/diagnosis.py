@@ -24,7 +24,7 @@ from monitor.shifts.prepared import Column, Prepared
 from monitor.shifts.search import Rest
 from monitor.shifts.window_view import Looked
 from monitor.tolerances import DISTANCE_FLOOR, FIT_FLOOR, MISFIT_LEFT, SUSPICION, UNKNOWN_CEILING, UNKNOWN_FLOOR
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Labels, Matrix, Vector, frozen_labels
-from monitor.events.schema import Feature
 from monitor.limits import VALUES_KEPT, VALUES_KEPT_IN_ALL
+from monitor.ports.schema import Feature
 
 
 @dataclass(frozen=True, slots=True, eq=False)

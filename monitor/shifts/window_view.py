@@ -14,7 +14,7 @@ from monitor.shifts.prepared import Column, Prepared, category_cells, polynomial
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.ranks import Placed, place
 from monitor.shifts.resolution import SINGLE, coarsened, coarsened_table
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 
 @dataclass(frozen=True, slots=True, eq=False)

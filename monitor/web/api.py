@@ -14,9 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from monitor.assessment.message import WindowResult, rfc3339
-from monitor.assessment.regressor_message import RegressionResult
-from monitor.labels.outcomes import OutcomeResult
+from monitor.assessment import RegressionResult, WindowResult, rfc3339
+from monitor.labels import OutcomeResult
 from monitor.limits import LONGEST_WAIT, WAITING_LOOKS
 from monitor.observers.history import History, Snapshot, StreamFacts, Track
 from monitor.observers.window_record import Reading

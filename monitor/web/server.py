@@ -31,7 +31,7 @@ from monitor.errors import ConfigurationError
 from monitor.limits import BUSY_CHECKS, HEADER_BYTES, PROGRESS_SECONDS, REQUEST_SECONDS
 from monitor.observers import metrics
 from monitor.observers.history import History
-from monitor.settings.config import ServerSettings
+from monitor.settings import ServerSettings
 from monitor.web import page
 from monitor.web.api import Api, answer
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from monitor.arrays import Flags
 from monitor.errors import InputError
-from monitor.events.schema import category_text
+from monitor.ports.schema import category_text
 
 Column = NDArray[Any]
 

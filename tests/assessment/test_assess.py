@@ -7,7 +7,7 @@ import pytest
 from monitor.assessment.classifier import assess
 from monitor.assessment.verdict import Verdict
 from monitor.errors import InputError
-from monitor.events.schema import Feature, StreamSchema
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.windows.window import Window, WindowKey, ordered
 from tests.assessment import worlds
 

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from monitor.assessment.classifier import assess
 from monitor.assessment.message import json_schema
 from monitor.assessment.verdict import Verdict
-from monitor.events.schema import Feature, StreamSchema
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.classifier import Reference
 from monitor.windows.window import Window
 from tests.assessment import worlds

@@ -19,8 +19,8 @@ from connectors.jsonl import JsonlSource
 from connectors.synthetic import SyntheticOptions, write
 from connectors.worlds import Form, Period, World
 from monitor.events.decoding import Decoder
-from monitor.events.schema import StreamSchema
 from monitor.ports import RawBatch
+from monitor.ports.schema import StreamSchema
 from monitor.service.memory import keep_freed_memory
 from monitor.windows.assembly import StreamRows, Windowing
 from monitor.windows.by_time import TimePlan

@@ -10,7 +10,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
 from monitor.assessment.classifier import CHEAP
-from monitor.events.schema import Feature, StreamSchema
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors import ESTIMATORS
 from monitor.reference.classifier import Reference
 from monitor.windows.window import Window

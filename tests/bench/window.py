@@ -22,7 +22,7 @@ from scipy.stats import ks_2samp
 
 from monitor.arrays import Matrix
 from monitor.assessment.classifier import CHEAP, assess
-from monitor.events.schema import Feature, StreamSchema
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors import ESTIMATORS
 from monitor.reference.classifier import Reference
 from monitor.shifts import feature_tests as moves

@@ -8,8 +8,8 @@ import numpy as np
 
 from monitor.arrays import Labels, Matrix
 from monitor.assessment.classifier import CHEAP
-from monitor.events.schema import Feature, StreamSchema
 from monitor.ports import RawBatch
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors import ESTIMATORS
 from monitor.reference.classifier import Reference
 from monitor.windows.window import Window

@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 
 from monitor.events.decoding import DecodedBatch, Decoder, Limits
-from monitor.events.schema import Feature, StreamSchema
 from monitor.ports import RawBatch
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.windows.window import Window
 
 NOW = 1_794_992_400_000_000  # 2026-11-18T09:00:00Z

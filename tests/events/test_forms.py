@@ -5,8 +5,8 @@ import pytest
 
 from monitor.errors import InputError
 from monitor.events.decoding import Decoder
-from monitor.events.schema import Feature, StreamSchema
 from monitor.events.timestamps import NO_TIME
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.windows.window import Window
 from tests.events.shop import GOOD, NOW, NOW_TEXT, OTHER, PRICES, SHOP, decode, encoded, rows
 

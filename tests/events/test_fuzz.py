@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.events.decoding import Decoder, Reason
-from monitor.events.schema import Feature, StreamSchema
+from monitor.ports.schema import Feature, StreamSchema
 from tests.events import naive
 from tests.events.shop import NOW, NOW_TEXT, raw
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from connectors.jsonl import JsonlSource
 from monitor.events.decoding import DecodedBatch, Decoder
-from monitor.events.schema import StreamSchema
 from monitor.ports import Joined
+from monitor.ports.schema import StreamSchema
 from tests.events.shop import NOW, NOW_TEXT
 
 DECODER = Decoder([StreamSchema("shop", ("legit", "fraud"), ()), StreamSchema("other", ("a", "b"), ())])

@@ -12,7 +12,7 @@ import pytest
 
 from monitor import Reference, RegressionReference, Window, assess, assess_regression
 from monitor.errors import InputError
-from monitor.events.schema import Feature
+from monitor.ports.schema import Feature
 from tests.first_hour.shop import Shop, orders
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from scipy.stats import ks_2samp
 
 from monitor.commands.cli import main
 from monitor.errors import InputError
-from monitor.events.schema import Feature, StreamSchema
+from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.building import Reservoir, collect
 from monitor.reference.holdout import Chunk, Wanted, infer_schema, read
 from monitor.shifts.profile import profile

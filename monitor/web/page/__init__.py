@@ -4,7 +4,7 @@ it again and shows the values under the pointer. Without the script, everything 
 
 from importlib.resources import files
 
-from monitor.assessment.verdict import Verdict
+from monitor.assessment import Verdict
 from monitor.web.page.document import document
 
 

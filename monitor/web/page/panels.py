@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.labels.outcomes import OutcomeResult
+from monitor.labels import OutcomeResult
 from monitor.observers.history import StreamFacts, Track
 from monitor.observers.window_record import Reading
 from monitor.web.page import charts
