@@ -392,3 +392,12 @@ UNSEEN_ZERO = 0.25
 
 # Scores have atoms where one value is held by at least this share of the events: a small tree's do, a network's do not.
 ATOM_SHARE = 0.01
+
+# Columns of posteriors count as exchanged when that orders events of two classes the wrong way round: one worthless
+# model in ten thousand by chance, over all classes that would change places; and fewer than 48 in 100 pairs of events
+# the right way, as a model that orders two classes no better than a coin may be a little below one half for good.
+EXCHANGE_LEVEL = 1e-4
+EXCHANGE_FLOOR = 0.02
+
+# Log losses count as worse than that of the class shares above this many standard errors of their mean.
+WORSE_THAN_SHARES = 3.0

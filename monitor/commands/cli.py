@@ -67,6 +67,9 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("config", type=Path, help="a TOML file")
     check.set_defaults(run=_check)
 
+    names = _command(commands, "estimators", "the estimators of the class mix by name, and what each needs")
+    names.set_defaults(run=_estimators)
+
     from monitor.commands.reference import add_parser  # noqa: PLC0415
 
     add_parser(commands)
@@ -124,6 +127,12 @@ def _replay(given: argparse.Namespace) -> int:
     from monitor.commands.run import replay  # noqa: PLC0415
 
     return replay(given.config, given.out, overwrite=given.force)
+
+
+def _estimators(_given: argparse.Namespace) -> int:
+    from monitor.commands.estimators import estimators  # noqa: PLC0415
+
+    return estimators()
 
 
 def _check(given: argparse.Namespace) -> int:

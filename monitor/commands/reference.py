@@ -37,6 +37,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     build.add_argument("--classes", default="", metavar="A,B,...", help="classes in the order of unnamed posteriors")
     build.add_argument("--positive", default="", metavar="CLASS", help="the class a bare score is the probability of")
     build.add_argument("--calibration", default="auto", help="a method, or auto (default): the lowest log loss")
+    build.add_argument("--estimator", default="auto", metavar="NAME", help="see `shiftwatch estimators`")
+    meanings = {"category": "holds names, not numbers", "number": "holds numbers", "ignore": "is no feature"}
+    for kind, meaning in meanings.items():
+        help_text = f"a column that {meaning}; once for each"
+        build.add_argument(f"--{kind}", action="append", default=[], metavar="NAME", help=help_text)
     build.add_argument("--seed", type=_seed, default=0, help="for folds, samples and simulations (default: 0)")
     build.add_argument("--no-report", action="store_true", help="do not write the report")
     build.set_defaults(run=_build)
@@ -60,12 +65,14 @@ def _build(given: argparse.Namespace) -> int:
 
     from monitor.reference.building import build  # noqa: PLC0415
     from monitor.reference.building_regressor import build_regression  # noqa: PLC0415
+    from monitor.reference.feature_columns import Kinds  # noqa: PLC0415
     from monitor.reference.holdout import Wanted, holds_predictions  # noqa: PLC0415
     from monitor.web.preflight_page import page as render  # noqa: PLC0415
 
     page, data = _report_places(given.holdout, given.out)
     classes = tuple(name.strip() for name in given.classes.split(",") if name.strip())
-    wanted = Wanted(given.stream, classes, given.positive)
+    kinds = Kinds(tuple(given.category), tuple(given.number), tuple(given.ignore))
+    wanted = Wanted(given.stream, classes, given.positive, kinds)
     facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source": given.holdout.name}
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
@@ -77,13 +84,19 @@ def _build(given: argparse.Namespace) -> int:
         if holds_predictions(given.holdout):
             regression = build_regression(given.holdout, wanted, seed=given.seed, facts=facts, advance=advance)
             regression.save(given.out)
-            _print(_summary(regression, given.out))
+            _print(_summary(regression, given.out) + _warnings(regression))
             return 0
         reference, report = build(
-            given.holdout, wanted, seed=given.seed, calibration=given.calibration, facts=facts, advance=advance
+            given.holdout,
+            wanted,
+            seed=given.seed,
+            calibration=given.calibration,
+            estimator=given.estimator,
+            facts=facts,
+            advance=advance,
         )
     reference.save(given.out)
-    _print(_summary(reference, given.out))
+    _print(_summary(reference, given.out) + (_warnings(reference) if given.no_report else ""))
     if not given.no_report:
         _write(data, json.dumps(report, indent=1) + "\n")
         _write(page, render(report))
@@ -112,7 +125,8 @@ def _seed(said: str) -> int:
 def _show(given: argparse.Namespace) -> int:
     from monitor.kinds import load_reference  # noqa: PLC0415
 
-    _print(_summary(load_reference(given.reference), given.reference))
+    reference = load_reference(given.reference)
+    _print(_summary(reference, given.reference) + _warnings(reference))
     return 0
 
 
@@ -129,6 +143,10 @@ def _summary(reference: "FiledReference", path: Path) -> str:
     from monitor.reference.description import explain  # noqa: PLC0415
 
     return f"{path}\n{explain(reference)}"
+
+
+def _warnings(reference: "FiledReference") -> str:
+    return "".join(f"\n  mind this    {warning.text}" for warning in reference.warnings)
 
 
 def _write(path: Path, text: str) -> None:

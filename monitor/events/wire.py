@@ -172,7 +172,8 @@ def find_fault(record: bytes, wires: Mapping[str, Wire]) -> Fault:
             try:
                 msgspec.json.decode(given[field.name], type=field.accepts)
             except UNREADABLE as error:
-                return Fault(_closer_reason(field, given[field.name], str(error)), str(error), stream)
+                detail = _kind_hint(wires[stream].schema, given) if field.reason is Reason.BAD_FEATURES else ""
+                return Fault(_closer_reason(field, given[field.name], str(error)), detail or str(error), stream)
     return Fault(Reason.AMBIGUOUS, "a field is given twice", stream)
 
 
@@ -188,6 +189,23 @@ def _stream_of(given: Mapping[str, msgspec.Raw], wires: Mapping[str, Wire]) -> t
     if stream not in wires:
         return "", Fault(Reason.UNKNOWN_STREAM, f"no stream is named {stream!r}")
     return stream, None
+
+
+def _kind_hint(schema: StreamSchema, given: Mapping[str, msgspec.Raw]) -> str:
+    """Which feature is text where the reference has numbers, if that is what is wrong."""
+    try:
+        sent = msgspec.json.decode(given["features"])
+    except UNREADABLE:
+        return ""
+    in_order = sent if isinstance(sent, list) else []
+    values = sent if isinstance(sent, dict) else dict(zip([f.name for f in schema.features], in_order, strict=False))
+    for feature in schema.features:
+        if feature.kind != "category" and isinstance(values.get(feature.name), str):
+            return (
+                f"{feature.name}: text where the reference has {feature.kind}s; "
+                "is it a category? (reference build --category)"
+            )
+    return ""
 
 
 def _closer_reason(field: Field, value: msgspec.Raw, error: str) -> Reason:

@@ -208,6 +208,12 @@ class Estimator:
             wanted = "two classes" if self.binary_only and classes != 2 else f"features in {where}"
             raise InputError(f"{self.name}: want {wanted}; the reference has {classes} classes")
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What a reference must have beyond posteriors, in words."""
+        wanted = {"two classes": self.binary_only, "features": self.needs_features}
+        return tuple(name for name, needed in wanted.items() if needed)
+
     def applies_to(self, classes: int, features: bool) -> bool:
         """Whether it can be used with that many classes, and with or without features."""
         return (classes == 2 or not self.binary_only) and (features or not self.needs_features)

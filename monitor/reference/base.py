@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from monitor.errors import ArtefactError
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference import artefact, by_name
+from monitor.reference.warnings import ReferenceWarning
 from monitor.shifts.profile import FeatureProfile
 from monitor.version import __version__
 from monitor.windows import Window
@@ -17,7 +18,7 @@ Header = dict[str, Any]
 Arrays = dict[str, artefact.Array]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FiledReference(ABC):
     """Hold-out events, reduced once and never changed."""
 
@@ -34,6 +35,18 @@ class FiledReference(ABC):
     @abstractmethod
     def events(self) -> int:
         """All labelled events that it was made from."""
+
+    @property
+    def warnings(self) -> tuple[ReferenceWarning, ...]:
+        """What should be looked at before the reference is believed."""
+        return tuple(ReferenceWarning(**warning) for warning in self.facts.get("warnings", ()))
+
+    def __repr__(self) -> str:
+        kind, schema = type(self).__name__, self.schema
+        classes = f"{len(schema.classes)} classes, " if schema.classes else ""
+        held = f"{classes}{len(schema.features)} features, {self.facts['events']:,} events, version {self.version}"
+        said = "".join(f"\n  WARNING ({warning.cause}): {warning.text}" for warning in self.warnings)
+        return f"<{kind} of {schema.stream or 'any stream'}: {held}{said}>"
 
     def matched(self, window: Window) -> Window:
         """The window with the columns of its data frames found by name; any other window as it is."""

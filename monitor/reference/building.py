@@ -15,8 +15,9 @@ from monitor.errors import InputError
 from monitor.limits import BUILD_CELLS, BUILD_ROWS
 from monitor.ports.schema import StreamSchema
 from monitor.reference.classifier import Facts, Reference
-from monitor.reference.holdout import Advance, Chunk, Wanted, infer_schema, read
+from monitor.reference.holdout import Advance, Chunk, Wanted, infer_schema, notices, read
 from monitor.reference.preflight import Report, measure
+from monitor.reference.warnings import exchanged_classes
 
 
 class Reservoir:
@@ -77,13 +78,19 @@ def build(
     *,
     seed: int = 0,
     calibration: Selection = "auto",
+    estimator: str = "auto",
     facts: Facts | None = None,
     advance: Advance = lambda _read: None,
 ) -> tuple[Reference, Report]:
-    """The reference of a hold-out file, and what was measured on it; `facts` (who, when) are kept with it."""
+    """The reference of a hold-out file, and what was measured on it; `facts` (who, when) are kept with it.
+
+    Classes that are told apart only after columns are exchanged are refused: calibration would hide the mistake.
+    """
     schema = infer_schema(path, wanted)
     reservoir = collect(read(path, schema, advance), schema, seed)
     posteriors, labels, features = reservoir.columns()
+    if exchanged := exchanged_classes(posteriors, labels, schema.classes):
+        raise InputError(f"{path}: {exchanged.text}. Say so with --classes or --positive, or name the columns right")
     reference = Reference.reduce(
         schema,
         posteriors,
@@ -91,7 +98,9 @@ def build(
         features,
         seed=seed,
         calibration=calibration,
+        estimator=estimator,
         class_counts=reservoir.class_counts.astype(np.float64),
         facts=facts,
+        notices=notices(path, wanted, schema),
     )
     return reference, measure(reference, posteriors, labels)

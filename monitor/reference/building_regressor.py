@@ -14,7 +14,7 @@ from monitor.errors import InputError
 from monitor.limits import BUILD_CELLS, BUILD_ROWS
 from monitor.ports.schema import StreamSchema
 from monitor.reference.building import reservoir_places
-from monitor.reference.holdout import Advance, Table, Wanted, infer_schema, pieces, table_features
+from monitor.reference.holdout import Advance, Table, Wanted, infer_schema, notices, pieces, table_features
 from monitor.reference.regressor import RegressionReference
 from monitor.windows import Window
 
@@ -37,7 +37,16 @@ def build_regression(
         seen += len(rows)
     table = kept[: min(seen, len(kept))]
     features = table[:, 2:] if schema.features else None
-    return RegressionReference.reduce(schema, table[:, 0], table[:, 1], features, seed=seed, events=seen, facts=facts)
+    return RegressionReference.reduce(
+        schema,
+        table[:, 0],
+        table[:, 1],
+        features,
+        seed=seed,
+        events=seen,
+        facts=facts,
+        notices=notices(path, wanted, schema),
+    )
 
 
 def _of_rows(rows: Window) -> Matrix:

@@ -5,7 +5,7 @@ A reference is reduced once from the hold-out events and never changes. `Referen
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,11 +18,12 @@ from monitor.errors import InputError
 from monitor.limits import SAMPLE_ROWS
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors.estimate import HoldOut, Statistics
-from monitor.reference import artefact
+from monitor.reference import artefact, warnings
 from monitor.reference.base import Arrays, FiledReference, Header
 from monitor.reference.estimator_choice import simulate
 from monitor.reference.feature_columns import Kinds, read_features
 from monitor.reference.table import checked_posteriors, class_names, class_numbers, plain_list, unnamed_posteriors
+from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
 from monitor.shifts.comparable import common_resolution, comparable_posteriors
 from monitor.shifts.profile import FeatureProfile, compact, profile, values_kept
@@ -31,7 +32,7 @@ from monitor.windows import Window
 Facts = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reference(FiledReference):
     """The hold-out events of a classifier. Satisfies `monitor.priors.estimate.ReferenceView`."""
 
@@ -124,6 +125,7 @@ class Reference(FiledReference):
             seed=seed,
             calibration=calibration,
             estimator=estimator,
+            notices=() if table is None else table.notices,
         )
 
     @classmethod
@@ -139,8 +141,12 @@ class Reference(FiledReference):
         estimator: str = "auto",
         class_counts: Vector | None = None,
         facts: Facts | None = None,
+        notices: Iterable[str] = (),
     ) -> Self:
-        """A reference from checked columns; `class_counts` when the rows are a sample of more events than these."""
+        """A reference from checked columns; `class_counts` when the rows are a sample of more events than these.
+
+        `notices` are what a person should know of how the features were read.
+        """
         if estimator not in priors.ESTIMATORS:
             raise InputError(f"estimator: want one of {sorted(priors.ESTIMATORS)}, got {estimator!r}")
         priors.ESTIMATORS[estimator].check_applies(len(schema.classes), features is not None, "the hold-out events")
@@ -155,6 +161,8 @@ class Reference(FiledReference):
             simulated = {"simulated": evidence.facts()}
         # Windows meet these rows in tests of their distribution: both have to come out of the same map.
         sample = sample_of(replace(held_out, posteriors=posteriors))
+        found = warnings.of_scores(posteriors, labels, schema.classes)
+        found += [ReferenceWarning("features", notice) for notice in notices]
         return cls(
             schema=schema,
             class_counts=frozen_vector(counts, "class counts"),
@@ -170,6 +178,7 @@ class Reference(FiledReference):
                 "seed": seed,
                 "log_loss": log_losses,
                 **simulated,
+                **({"warnings": [asdict(warning) for warning in found]} if found else {}),
                 **(facts or {}),
             },
             version="",

@@ -26,7 +26,7 @@ from monitor.limits import PROBED_ROWS
 from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.feature_columns import Kinds, describe, encode, guessed, most_frequent, stray_text, texts_of
-from monitor.reference.table import checked_posteriors, class_names, class_numbers
+from monitor.reference.table import checked_posteriors, class_names, class_numbers, positive_by_name
 from monitor.windows import Column, Window, is_missing, plain_column
 
 _Piece = TypeVar("_Piece")
@@ -82,7 +82,7 @@ def infer_schema(path: Path, wanted: Wanted) -> StreamSchema:
     if any(feature.kind == "category" for feature in features):
         features = _with_all_categories(path, features)
     stream = wanted.stream or str(first.get("stream", [""])[0] or "")
-    positive = wanted.positive or (classes[1] if len(classes) == 2 else None)
+    positive = wanted.positive or (_positive(first, classes) if len(classes) == 2 else None)
     return StreamSchema(stream, classes, features, positive)
 
 
@@ -222,8 +222,19 @@ def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
         return class_names(labels, None, len(first["posteriors"][0] or ()))
     if "score" in first:
         names = class_names(labels, None, 2)
-        return names if wanted.positive in ("", names[1]) else names[::-1]
+        positive = wanted.positive or positive_by_name(names)
+        if positive is None:
+            raise InputError(
+                f"{path}: is `score` the probability of {names[0]} or of {names[1]}? Say --positive {names[0]} or "
+                f"--positive {names[1]}"
+            )
+        return names if positive != names[0] else names[::-1]
     raise InputError(f"{path}: no posteriors: want `posteriors`, `score` or `prediction` in every event")
+
+
+def _positive(first: Table, classes: tuple[str, ...]) -> str | None:
+    """What a bare score is the probability of: where the file has scores the second class, else what names say."""
+    return classes[1] if "score" in first else positive_by_name(classes)
 
 
 def _typed(path: Path, table: Table, kinds: Kinds) -> dict[str, Column]:

@@ -16,6 +16,7 @@ from monitor.limits import SAMPLE_ROWS
 from monitor.priors.simplex import smallest_curvature
 from monitor.reference.atoms import atoms_sentence, largest_atom
 from monitor.reference.classifier import Reference
+from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
 from monitor.tolerances import CALIBRATED, CLASS_EVENTS, INDISTINCT, REFERENCE_PER_WINDOW
 from monitor.windows import Window
@@ -56,7 +57,7 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
         "reliability": {name: _reliability(raw, unseen, truth, c) for c, name in enumerate(reference.classes)},
         "scores": {name: _scores(unseen, truth, c) for c, name in enumerate(reference.classes)},
     }
-    report["advice"] = advice(report)
+    report["advice"] = [*map(_on_warning, reference.warnings), *advice(report)]
     return report
 
 
@@ -135,6 +136,17 @@ def _scores(calibrated: Matrix, labels: Labels, c: int) -> Report:
 
 def _shares(counts: Labels) -> list[float]:
     return [round(int(count) / max(1, int(counts.sum())), 6) for count in counts]
+
+
+_TITLES = {
+    "classes-exchanged": "Classes exchanged",
+    "worse-than-class-shares": "Worse than the class shares",
+    "features": "How features were read",
+}
+
+
+def _on_warning(warning: ReferenceWarning) -> dict[str, str]:
+    return _advice("bad" if warning.cause == "classes-exchanged" else "mind", _TITLES[warning.cause], warning.text)
 
 
 def _on_calibration(report: Mapping[str, Any]) -> dict[str, str]:

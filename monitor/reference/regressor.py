@@ -24,7 +24,7 @@ from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, RELATION_MISSING
 from monitor.windows import Window
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RegressionReference(FiledReference):
     """The hold-out events of a regressor; the profiles of its features know one class, all events."""
 
@@ -92,6 +92,7 @@ class RegressionReference(FiledReference):
             frozen_vector(targets, "targets"),
             None if table is None else table.values,
             seed=seed,
+            notices=() if table is None else table.notices,
         )
 
     @classmethod
@@ -105,6 +106,7 @@ class RegressionReference(FiledReference):
         seed: int,
         events: int | None = None,
         facts: Mapping[str, Any] | None = None,
+        notices: Iterable[str] = (),
     ) -> Self:
         """A reference from checked columns; `events` when the rows are a sample of more events than these."""
         _check(predictions, targets, features)
@@ -131,6 +133,7 @@ class RegressionReference(FiledReference):
                 "rows": int(targets.size),
                 "seed": seed,
                 **measured,
+                **({"warnings": [{"cause": "features", "text": notice} for notice in notices]} if notices else {}),
                 **(facts or {}),
             },
             version="",

@@ -59,6 +59,19 @@ def class_names(labels: Sequence[Any], classes: Iterable[Any] | None, columns: i
     )
 
 
+POSITIVE = frozenset({"true", "t", "yes", "y", "positive", "pos"})
+NEGATIVE = frozenset({"0", "-1", "false", "f", "no", "n", "negative", "neg"})
+
+
+def positive_by_name(names: tuple[str, ...]) -> str | None:
+    """Which of two classes a bare score is the probability of, where their names say it: 1 beside 0, yes, true."""
+    for name, other in (names, names[::-1]):
+        says_yes = name.lower() in POSITIVE and other.lower() not in POSITIVE
+        if says_yes or (other.lower() in NEGATIVE and name.lower() not in NEGATIVE):
+            return name
+    return None
+
+
 def class_numbers(labels: Sequence[Any], names: tuple[str, ...]) -> Labels:
     """Each label's class number. Labels are class names; whole numbers that are not names are class numbers."""
     numbers = {name: number for number, name in enumerate(names)}

@@ -1,0 +1,69 @@
+"""What a person should know before a reference is believed: found while it was built, kept with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from monitor.arrays import Labels, Matrix
+from monitor.quality import log_losses
+from monitor.reference.class_order import fitting_columns
+from monitor.tolerances import WORSE_THAN_SHARES
+
+Cause = Literal["classes-exchanged", "worse-than-class-shares", "features"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceWarning:
+    """One thing to look at; `Reference.warnings` has them all."""
+
+    cause: Cause
+    text: str
+
+
+def of_scores(posteriors: Matrix, labels: Labels, classes: Sequence[str]) -> list[ReferenceWarning]:
+    """All that the uncalibrated posteriors give reason for."""
+    found = (exchanged_classes(posteriors, labels, classes), worse_than_class_shares(posteriors, labels))
+    return [warning for warning in found if warning is not None]
+
+
+def exchanged_classes(posteriors: Matrix, labels: Labels, classes: Sequence[str]) -> ReferenceWarning | None:
+    """A warning that names the order of columns that would fit, where another one than theirs does."""
+    columns = fitting_columns(posteriors, labels)
+    moved = [c for c, column in enumerate(columns) if column != c]
+    if not moved:
+        return None
+    fitting = [classes[columns.index(k)] for k in range(len(classes))]
+    pairs = ", ".join(f"the column of {classes[columns[c]]} fits {classes[c]}" for c in moved)
+    text = (
+        f"the columns of the posteriors look exchanged: {pairs}. As named, the log loss is "
+        f"{_loss(posteriors, labels):.3g}; with the columns as {', '.join(fitting)} it is "
+        f"{_loss(posteriors[:, list(columns)], labels):.3g}; always saying the class shares gives "
+        f"{_entropy(labels, len(classes)):.3g}"
+    )
+    return ReferenceWarning("classes-exchanged", text)
+
+
+def worse_than_class_shares(posteriors: Matrix, labels: Labels) -> ReferenceWarning | None:
+    """A warning where the class shares alone predict better than what the model says, beyond chance."""
+    losses = log_losses(posteriors, labels)
+    entropy = _entropy(labels, posteriors.shape[1])
+    if losses.mean() - entropy <= WORSE_THAN_SHARES * losses.std() / np.sqrt(losses.size):
+        return None
+    text = (
+        f"as it comes, the model says less than always saying the class shares: log loss {losses.mean():.3g} against "
+        f"{entropy:.3g}. Calibration mends posteriors that are too bold; it does not mend rows or columns that do not "
+        "belong together"
+    )
+    return ReferenceWarning("worse-than-class-shares", text)
+
+
+def _loss(posteriors: Matrix, labels: Labels) -> float:
+    return float(log_losses(posteriors, labels).mean())
+
+
+def _entropy(labels: Labels, classes: int) -> float:
+    """The log loss of the class shares."""
+    shares = np.bincount(labels, minlength=classes) / labels.size
+    return float(-(shares[shares > 0] * np.log(shares[shares > 0])).sum())
