@@ -123,3 +123,20 @@ CHANGES_SHOWN = 20
 # Events in open windows beyond which partitions that are ahead are held back: what a reader that catches up comes to
 # use, at 40 to 180 bytes each (two classes; ten classes and ten features). A tenth of it cost no throughput.
 MOST_WAITING = 1_000_000
+
+# Progress is committed at least this often while records arrive, in microseconds: what a restart reads again is as
+# little.
+COMMIT_EVERY = 5_000_000
+
+# A partition with nothing to read for this long no longer holds windows open, in microseconds: longer than a consumer
+# needs to move to another member, short beside the windows that people wait for.
+IDLE_AFTER = 60_000_000
+
+# Segments that are watched apart in each window, the biggest ones: each is assessed as the whole is.
+SEGMENTS_WATCHED = 20
+
+# Features of a stream that become series in Prometheus, of each of its segments, and classes of either. A stream with
+# 20 segments then has some ten thousand series, and a server holds millions.
+FEATURE_SERIES = 1_000
+SEGMENT_FEATURE_SERIES = 20
+CLASS_SERIES = 100

@@ -26,7 +26,15 @@ from monitor.shifts.diagnosis import Diagnosis, diagnose
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import cohen_w
 from monitor.shifts.prepared import Prepared, prepared
-from monitor.tolerances import DISTANCE_FLOOR, FIT_FLOOR, MINIMUM_EVENTS, MIX_FLOOR, UNKNOWN_FLOOR, VERDICT_LEVEL
+from monitor.tolerances import (
+    DISTANCE_FLOOR,
+    FIT_FLOOR,
+    MINIMUM_EVENTS,
+    MIX_FLOOR,
+    NORMAL_95,
+    UNKNOWN_FLOOR,
+    VERDICT_LEVEL,
+)
 from monitor.version import __version__
 from monitor.windows import Window, WindowCounts, WindowKey
 
@@ -336,8 +344,8 @@ def _from_unmoved(diagnosis: Diagnosis, events: int) -> PriorEstimate:
     return PriorEstimate(
         method="unmoved-inputs",
         priors=frozen_vector(found.priors, "priors"),
-        lower=frozen_vector(np.clip(np.minimum(found.free - 1.96 * spread, found.priors), 0, 1), "lower"),
-        upper=frozen_vector(np.clip(np.maximum(found.free + 1.96 * spread, found.priors), 0, 1), "upper"),
+        lower=frozen_vector(np.clip(np.minimum(found.free - NORMAL_95 * spread, found.priors), 0, 1), "lower"),
+        upper=frozen_vector(np.clip(np.maximum(found.free + NORMAL_95 * spread, found.priors), 0, 1), "upper"),
         events=events,
         iterations=1,
         converged=True,

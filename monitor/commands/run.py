@@ -148,6 +148,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 dead_letter_late=stream.dead_letter_late,
                 awaited=None if stream.labels is None else stream.labels.awaited,
                 corrected=stream.corrected,
+                sampled=stream.changes == "prior-shift",
                 outline=None if stream.outline is None else _attempt(problems, partial(_outline, stream, schema)),
             )
     if ends is None or problems:

@@ -8,7 +8,7 @@ from monitor.reference.atoms import largest_atom
 from monitor.reference.classifier import Reference
 from monitor.shifts.outline import Outline, follow
 from monitor.tolerances import ATOM_SHARE
-from monitor.windows import Window
+from monitor.windows import Window, spread_rows
 
 
 def _assess(window: Window, reference: Reference, outline: Outline | None) -> Assessment:
@@ -36,4 +36,5 @@ CLASSIFIER = Kind(
     assess=_assess,
     plan=lambda plan, _reference, _evidence: plan,
     described=_described,
+    sample=lambda window, reference: reference.prepare(spread_rows(window)).posteriors,
 )

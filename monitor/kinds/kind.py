@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from monitor.arrays import Matrix
 from monitor.assessment import FeatureShift, Test, Verdict
 from monitor.recalibration import Recalibration
 from monitor.reference.base import FiledReference
@@ -67,6 +68,8 @@ class Kind(Generic[ReferenceT, AssessedT]):
     """The rules of the stream's windows, with what this kind gathers beside events; `evidence` in microseconds."""
     described: Callable[[ReferenceT], str]
     """What events are scored with, in words."""
+    sample: Callable[[Window, ReferenceT], Matrix | None]
+    """Some of the events' posteriors, for a detector of changes that looks at events; None where they have none."""
 
 
 AnyKind = Kind[Any, Any]

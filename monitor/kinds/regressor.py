@@ -29,4 +29,5 @@ REGRESSOR = Kind(
     assess=lambda window, reference, _outline: assess_regression(window, reference),
     plan=_plan,
     described=_described,
+    sample=lambda _window, _reference: None,
 )

@@ -87,14 +87,10 @@ class Series:
         if memory.values is not None:
             found = memory.values.update(key.id, _values(reading_of(assessed)))
             return tuple(change.series for change in found)
-        reference = self.watched[key.stream].reference
-        if memory.events is None or not isinstance(reference, Reference):
+        if memory.events is None or assessed.window.sample is None:
             return ()
-        posteriors = reference.prepare(assessed.window).posteriors
-        # The rows stand in an order of their own content: evenly spaced ones are a sample that no batching changes.
-        rows = np.linspace(0, len(posteriors) - 1, min(len(posteriors), SAMPLED_OF_WINDOW)).astype(np.int64)
         detected = False
-        for row in posteriors[rows]:
+        for row in assessed.window.sample:
             memory.events.update(row)
             detected = detected or memory.events.drift_detected
         return ("class mix",) if detected else ()

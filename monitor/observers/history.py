@@ -15,7 +15,17 @@ import msgspec
 
 from monitor.kinds import Assessed
 from monitor.labels import LabelFlow, OutcomeResult
-from monitor.limits import CHANGES_SHOWN, REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS, STALE_AFTER, STALE_WINDOWS
+from monitor.limits import (
+    CHANGES_SHOWN,
+    CLASS_SERIES,
+    FEATURE_SERIES,
+    REPORT_SECONDS,
+    SEGMENT_FEATURE_SERIES,
+    SEGMENT_TRACKS,
+    SEGMENT_WINDOWS,
+    STALE_AFTER,
+    STALE_WINDOWS,
+)
 from monitor.observers.window_record import Reading, reading_of
 from monitor.ports import Report, Reporting, ReportingSink, SinkReport
 from monitor.reference.classifier import Reference
@@ -67,9 +77,9 @@ class Histogram:
 class Caps:
     """How many features and classes of a window become series; those that moved most go first."""
 
-    features: int = 1_000
-    segment_features: int = 20
-    classes: int = 100
+    features: int = FEATURE_SERIES
+    segment_features: int = SEGMENT_FEATURE_SERIES
+    classes: int = CLASS_SERIES
 
     def of(self, reading: Reading) -> tuple[int, int]:
         """How many features and classes of this window."""

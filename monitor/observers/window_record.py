@@ -10,13 +10,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.arrays import UNLABELLED
 from monitor.assessment import Assessment, FeatureShift, RegressionAssessment, Test, Verdict, describe
 from monitor.kinds import Assessed
 from monitor.ports.schema import PREDICTION
 from monitor.priors.estimate import PriorEstimate
 from monitor.service.notices import WindowAssessed
-from monitor.windows import Window, WindowKey
+from monitor.windows import WindowKey
 
 Floats = NDArray[np.float32]
 
@@ -122,7 +121,7 @@ def reading_of(assessed: WindowAssessed) -> Reading:
         return _of_regression(assessment, assessed)
     assessment = cast(Assessment, assessment)
     window, told = assessed.window, assessment.prevalence
-    realised, labelled = _realised(window, len(assessment.classes))
+    realised = tuple(count / window.labelled for count in window.class_counts) or None
     return Reading(
         classes=assessment.classes,
         source_priors=_tuple(assessment.source_priors),
@@ -131,7 +130,7 @@ def reading_of(assessed: WindowAssessed) -> Reading:
         upper=_tuple(told.upper),
         estimates=tuple(_estimate(name, one) for name, one in assessment.estimates.items()),
         realised=realised,
-        labelled=labelled,
+        labelled=window.labelled,
         **_common(assessment, assessed, assessment.features),
     )
 
@@ -149,7 +148,7 @@ def _of_regression(assessment: RegressionAssessment, assessed: WindowAssessed) -
         upper=(),
         estimates=(),
         realised=None,
-        labelled=int(np.count_nonzero(assessed.window.labelled)),
+        labelled=assessed.window.labelled,
         relation=RelationReading(
             tested=found.tested,
             labels=found.labels,
@@ -201,13 +200,6 @@ def _effect(shift: FeatureShift) -> float:
 
 def _p_value(shift: FeatureShift) -> float:
     return min(shift.move.adjusted_p, shift.move.missing_adjusted_p)
-
-
-def _realised(window: Window, classes: int) -> tuple[tuple[float, ...] | None, int]:
-    known = np.zeros(0, dtype=np.int64) if window.labels is None else window.labels[window.labels != UNLABELLED]
-    if not known.size:
-        return None, 0
-    return _tuple(np.bincount(known, minlength=classes) / known.size), int(known.size)
 
 
 def _tuple(values: NDArray[np.float64]) -> tuple[float, ...]:

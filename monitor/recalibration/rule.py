@@ -14,6 +14,7 @@ from monitor.recalibration.applying import scored_threshold
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
+from monitor.tolerances import MIX_FLOOR
 
 Vector = NDArray[np.float64]
 
@@ -37,9 +38,6 @@ class Grounds:
 
 GONE = -1e308
 """The finite stand-in for the logarithm of a multiplier that is 0."""
-
-FLOOR = 0.05
-"""Cohen's w below which a correction is not worth a change of scores; the floor that also makes a verdict."""
 
 DISAGREEMENT = 0.1
 """Total variation between unbiased estimators above which the estimate is not to be trusted: under label shift they
@@ -99,9 +97,9 @@ def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str
         ),
         (grounds.mix_significant, Cause.WITHIN_CHANCE, "the change of the class mix is within chance"),
         (
-            grounds.effect >= FLOOR,
+            grounds.effect >= MIX_FLOOR,
             Cause.TOO_SMALL,
-            f"the change of the class mix is too small (w {grounds.effect:.3f} < {FLOOR})",
+            f"the change of the class mix is too small (w {grounds.effect:.3f} < {MIX_FLOOR})",
         ),
         (grounds.trustworthy, Cause.NOT_UNIQUE, "the estimate did not converge or is not unique"),
         (

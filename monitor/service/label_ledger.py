@@ -8,7 +8,6 @@ Outcomes stand between windows in the order of event time: one that was due when
 """
 
 import secrets
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -17,14 +16,12 @@ import numpy as np
 from monitor.arrays import Flags, Labels, Vector
 from monitor.assessment import Assessment, encode
 from monitor.events import DecodedBatch, LateLabels
+from monitor.kinds import Assessed
 from monitor.labels import Arrived, Awaited, LabelFlow, OutcomeResult, Waiting, outcomes
 from monitor.labels.store import LabelStore
 from monitor.labels.trust import Trust, shown, trust
 from monitor.ports import NEVER, Checkpoint, Message, Progress, RawBatch
-from monitor.recalibration import Cause, withheld
-from monitor.service.outbox import Ready
-from monitor.service.publishing import Published
-from monitor.service.workers import Done
+from monitor.service.under_way import Ready
 from monitor.tolerances import TRUST_OUTCOMES
 from monitor.windows import Arrivals, LeftOut, Plan, TimePlan, Window
 
@@ -57,28 +54,6 @@ class _Stream:
         return before if oldest is None else min(before, oldest - self.awaited.wait)
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What follows from a window's answer."""
-
-    outcomes: list[OutcomeResult]
-    """Those that were due when it closed,"""
-    messages: list[Message]
-    """and all messages: theirs come first."""
-    trust: Trust
-    """What those and earlier ones say about the stream's estimates."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What happens next, in the order of event time."""
-
-    mark: int | None
-    """How far event time had come."""
-    window: bool
-    """A window's answer; otherwise the settlement at the end of a turn."""
-
-
 class Ledger:
     """Everything about late labels that outlives a turn of the loop. Streams without labels cost nothing."""
 
@@ -94,8 +69,6 @@ class Ledger:
         }
         for name, stream in self._streams.items():
             stream.store.number_by(name, stream.classes)
-        self._steps: deque[_Step] = deque()
-        """Windows that are being assessed, and settlements that wait for them."""
         self._written: dict[bytes, tuple[str, int, str]] = {}
         """Outcomes, by the key of their message, that are not committed: stream, deadline and window."""
         self._committing: dict[bytes, tuple[str, int, str]] = {}
@@ -119,31 +92,43 @@ class Ledger:
             ]
             stream.labels += sum(stream.store.arrived(name, batch.partition, one) for one in came)
 
-    def closed(self, mark: int | None) -> None:
-        """A window closed when event time had come so far; its answer comes later."""
-        self._steps.append(_Step(mark, window=True))
+    def may_be_due(self, mark: int | None, windows_wait: bool) -> bool:
+        """Whether outcomes may be due when event time has come so far and all windows that wait are answered."""
+        return bool(self._streams) and (windows_wait or bool(self._due(mark)))
 
-    def turned(self, mark: int | None) -> bool:
-        """A turn is over: whether outcomes may be due, which `settled` then has."""
-        expected = bool(self._streams) and (bool(self._steps) or bool(self._due(mark)))
-        if expected:
-            self._steps.append(_Step(mark, window=False))
-        return expected
+    def outcomes(self, mark: int | None) -> list[OutcomeResult]:
+        """Those that are due and not written yet, in the order of their deadlines; all for None."""
+        found = []
+        for deadline, name, window in self._due(mark):
+            found.append(self._outcome(self._streams[name].store.waiting(name, deadline, window)))
+            self._written[_key(window)] = (name, deadline, window)
+        return found
 
-    def answered(self, done: Done) -> Answered:
-        """A window's answer has come: what is published, and what was due before it."""
-        mark = self._steps.popleft().mark
-        outcomes = self._outcomes(mark)
-        trusted = self._trust(done.window.key.stream, mark)
-        self._keep(done, mark)
-        own = [each for answer in done.answers for each in _said(answer.published, trusted)]
-        return Answered(outcomes, [*map(message, outcomes), *own], trusted)
+    def trust(self, stream: str, mark: int | None) -> Trust:
+        """What the outcomes that were due when a window closed say about its stream's estimates."""
+        if stream not in self._streams or mark is None:
+            return Trust()
+        return trust(self._streams[stream].store.remembered(stream, mark, TRUST_OUTCOMES))
 
-    def settled(self) -> list[OutcomeResult] | None:
-        """The outcomes due at the end of a turn; None if none is waited for, or a window has to be answered first."""
-        if not self._steps or self._steps[0].window:
-            return None
-        return self._outcomes(self._steps.popleft().mark)
+    def keep(self, window: Window, assessment: Assessed, closed: int | None) -> None:
+        """Let a window wait for its labels. Segments do not wait: their stream does."""
+        key = window.key
+        stream = self._streams.get(key.stream)
+        if stream is None or closed is None or not isinstance(assessment, Assessment):
+            return
+        one = Waiting(
+            stream=key.stream,
+            window=key.id,
+            start=key.start,
+            end=key.end,
+            closes=closed,
+            deadline=key.end + stream.awaited.wait + stream.lateness,
+            events=window.events,
+            told=outcomes.told(assessment),
+            rows=outcomes.kept(window),
+        )
+        stream.evicted += stream.store.keep(one, stream.awaited.most)
+        self._kept.append((one.stream, one.deadline, one.window))
 
     def flushed(self, ready: Ready) -> Checkpoint:
         """Before the sink commits: what it builds on is on disk, and the checkpoint names what is published with it."""
@@ -178,7 +163,6 @@ class Ledger:
         """The commit was refused: what came after the last one begins again, here or with another member."""
         for name, deadline, window in self._kept:
             self._streams[name].store.drop(name, deadline, window)
-        self._steps.clear()
         self._written, self._kept = {}, []
 
     def flow(self) -> dict[str, LabelFlow]:
@@ -194,12 +178,6 @@ class Ledger:
         for store in self._stores.values():
             store.close()
 
-    def _trust(self, stream: str, mark: int | None) -> Trust:
-        """What the outcomes that were due when a window closed say about its stream's estimates."""
-        if stream not in self._streams or mark is None:
-            return Trust()
-        return trust(self._streams[stream].store.remembered(stream, mark, TRUST_OUTCOMES))
-
     def _due(self, mark: int | None) -> list[tuple[int, str, str]]:
         return sorted(
             (deadline, name, window)
@@ -207,14 +185,6 @@ class Ledger:
             for deadline, window in stream.store.due(name, mark)
             if _key(window) not in self._written
         )
-
-    def _outcomes(self, mark: int | None) -> list[OutcomeResult]:
-        """Those that are due and not written yet, in the order of their deadlines; all for None."""
-        found = []
-        for deadline, name, window in self._due(mark):
-            found.append(self._outcome(self._streams[name].store.waiting(name, deadline, window)))
-            self._written[_key(window)] = (name, deadline, window)
-        return found
 
     def _outcome(self, one: Waiting) -> OutcomeResult:
         stream = self._streams[one.stream]
@@ -225,27 +195,6 @@ class Ledger:
         state = trust(store.remembered(one.stream, one.deadline, TRUST_OUTCOMES))
         return outcomes.trusted(found_out, state.trusted, state.doubt)
 
-    def _keep(self, done: Done, closed: int | None) -> None:
-        """Let a window wait for its labels. Segments do not wait: their stream does."""
-        key = done.window.key
-        stream = self._streams.get(key.stream)
-        assessment = done.answers[0].published.assessment
-        if stream is None or closed is None or not isinstance(assessment, Assessment):
-            return
-        one = Waiting(
-            stream=key.stream,
-            window=key.id,
-            start=key.start,
-            end=key.end,
-            closes=closed,
-            deadline=key.end + stream.awaited.wait + stream.lateness,
-            events=done.window.events,
-            told=outcomes.told(assessment),
-            rows=outcomes.kept(done.window),
-        )
-        stream.evicted += stream.store.keep(one, stream.awaited.most)
-        self._kept.append((one.stream, one.deadline, one.window))
-
     def _of(self, store: LabelStore) -> list[tuple[str, int, str]]:
         return [one for one in self._committing.values() if self._streams[one[0]].store is store]
 
@@ -253,16 +202,6 @@ class Ledger:
 def message(outcome: OutcomeResult) -> Message:
     """An outcome goes where results go, under a key of its own."""
     return Message("results", _key(outcome.window), encode(outcome))
-
-
-def _said(published: Published, trusted: Trust) -> Iterator[Message]:
-    """What is published of a window; nothing is to be corrected by estimates that labels have shown to be off."""
-    for each in published.messages:
-        if each.channel == "recalibrations" and not trusted.trusted:
-            refused = withheld(published.assessment.recalibration, Cause.LABELS_DISAGREE, trusted.doubt)
-            yield replace(each, value=encode(refused))
-        else:
-            yield each
 
 
 def _key(window: str) -> bytes:

@@ -3,13 +3,13 @@
 What is written and how far the source has been read are committed together, or not at all: killing the process at
 any instant is a normal way to stop it. A stop drops the open windows; the next start reads their events again.
 
-Windows may be assessed beside the loop (`assessing`), which meanwhile goes on reading: what each turn has to publish
-waits in the `outbox`, with the checkpoint of that turn, until its results are there.
+Windows may be assessed beside the loop (`workers`), which meanwhile goes on reading: what each turn has to publish
+waits in `under_way`, with the checkpoint of that turn, until its results are there.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -18,8 +18,7 @@ import numpy as np
 from monitor.arrays import Flags, Labels
 from monitor.errors import CommitRefusedError
 from monitor.events import DecodedBatch, Decoder, Reason, Rejected
-from monitor.labels import OutcomeResult
-from monitor.limits import MOST_WAITING
+from monitor.limits import COMMIT_EVERY, IDLE_AFTER, MOST_WAITING
 from monitor.ports import Checkpoint, Message, Progress, RawBatch, Sink, Source
 from monitor.service.dead_letters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.service.label_ledger import Ledger, labels_taken
@@ -36,9 +35,9 @@ from monitor.service.notices import (
     Turned,
     WindowAssessed,
 )
-from monitor.service.outbox import Outbox
-from monitor.service.publishing import Watched, parts
-from monitor.service.workers import Assessing, Here
+from monitor.service.publishing import Watched, messages
+from monitor.service.under_way import UnderWay
+from monitor.service.workers import Answers, Assessing, Here
 from monitor.windows import LabelTimes, LeftOut, RejectedAt, StreamRows, Window, Windowing
 
 
@@ -55,9 +54,9 @@ class Pace:
     """How long the loop waits for what; seconds."""
 
     poll: float = 0.2
-    commit: float = 5.0
+    commit: float = COMMIT_EVERY / 1e6
     """Progress is committed at least this often while records arrive, even when no window closes."""
-    idle: float = 60.0
+    idle: float = IDLE_AFTER / 1e6
     """A partition that has nothing to read for this long no longer holds windows open. Zero: it always does."""
     most_waiting: int = MOST_WAITING
     """Events in open windows; beyond it only the partitions that windows wait for are read."""
@@ -104,7 +103,7 @@ class Service:
         self._ledger = Ledger(awaited, plans, {stream: one.reference.schema.classes for stream, one in watched.items()})
         self._last_read: dict[str, float] = {}
         self._assessing = assessing or Here(watched, clock.elapsed)
-        self._outbox = Outbox()
+        self._under_way = UnderWay[Answers]()
         self._correcting = Correcting(watched, sink)
         self._refused = False
         self._stop: Callable[[], bool] = lambda: False
@@ -117,7 +116,7 @@ class Service:
             self._start()
             with suppress(_InterruptedError):
                 self._loop()
-                self._outbox.end_turn(self._windowing.checkpoint())
+                self._under_way.end_turn(self._windowing.checkpoint())
                 self._drain()
             self._publish(0.0)
         finally:
@@ -155,14 +154,14 @@ class Service:
         idle = self._idle(partitions)
         self._assess(self._windowing.close(partitions, idle, self._idle_mark()))
         self._expect_outcomes()
-        overdue = self._outbox.empty and self._clock.elapsed() - self._last_commit > self._pace.commit
-        if self._outbox.begun or (batches and overdue):
-            self._outbox.end_turn(self._windowing.checkpoint())
+        overdue = self._under_way.empty and self._clock.elapsed() - self._last_commit > self._pace.commit
+        if self._under_way.begun or (batches and overdue):
+            self._under_way.end_turn(self._windowing.checkpoint())
         self._publish(0.0)
-        self._tell(Turned(partitions, idle, held, self._windowing.rows, self._assessing.busy))
+        self._tell(Turned(partitions, idle, held, self._windowing.rows, self._under_way.windows))
 
     def _patience(self) -> float:
-        return min(self._pace.poll, self._pace.answers) if self._assessing.busy else self._pace.poll
+        return min(self._pace.poll, self._pace.answers) if self._under_way.windows else self._pace.poll
 
     def _take(self, batch: RawBatch) -> None:
         self._last_read[batch.partition] = self._clock.elapsed()
@@ -182,9 +181,9 @@ class Service:
         # Records that were judged before a restart are read again only to rebuild windows.
         fresh = batch.offsets >= self._windowing.judged(batch.partition)
         rejected = [one for one in decoded.rejected if fresh[one.index]]
-        self._outbox.put(dead_letter(batch, one) for one in rejected)
+        self._under_way.put(dead_letter(batch, one) for one in rejected)
         events = _fresh_events(decoded, left_out, fresh)
-        self._outbox.put(self._correcting.corrected(decoded.scored, events))
+        self._under_way.put(self._correcting.corrected(decoded.scored, events))
         for stream, watched in self._watched.items():
             if watched.dead_letter_late:
                 self._dead_letter_late(batch, stream, Reason.LATE, left_out.late.get(stream))
@@ -205,34 +204,33 @@ class Service:
     def _dead_letter_late(self, batch: RawBatch, stream: str, reason: Reason, offsets: Labels | None) -> None:
         for index in [] if offsets is None else np.unique(np.searchsorted(batch.offsets, offsets)).tolist():
             late = Rejected(index, reason, "its window had been closed", batch.records[index], stream)
-            self._outbox.put([dead_letter(batch, late)])
+            self._under_way.put([dead_letter(batch, late)])
 
     def _assess(self, windows: Iterable[Window]) -> None:
         for window in windows:
             while not self._assessing.room:
                 self._wait_for_room()
-            self._outbox.expect()
-            self._ledger.closed(self._windowing.mark)
-            self._assessing.hand_in(window)
+            self._under_way.expect(self._windowing.mark, window, self._assessing.hand_in(window))
             self._publish(0.0)
 
     def _expect_outcomes(self) -> None:
-        if self._ledger.turned(self._windowing.mark):
-            self._outbox.expect()
+        mark = self._windowing.mark
+        if self._ledger.may_be_due(mark, self._under_way.waiting):
+            self._under_way.settle(mark)
 
     def _wait_for_room(self) -> None:
         """The source has to wait, and is told so: it keeps its connections and its membership alive by being polled."""
         if self._stop():
             raise _InterruptedError
-        before = self._assessing.busy
+        before = self._under_way.windows
         self._publish(self._pace.sign_of_life)
-        if self._assessing.busy == before:
+        if self._under_way.windows == before:
             self._source.poll(0.0, self._source.partitions())
 
     def _drain(self) -> None:
         """Publish all that is under way."""
         stopped = None
-        while self._assessing.busy:
+        while self._under_way.windows:
             if self._stop():
                 stopped = stopped or self._clock.elapsed()
                 if self._clock.elapsed() - stopped > self._pace.stop:
@@ -242,30 +240,26 @@ class Service:
 
     def _publish(self, timeout: float) -> None:
         """Write what is ready after at most so many seconds, and commit it."""
-        for done in self._assessing.take(timeout):
-            answered = self._ledger.answered(done)
-            self._outbox.fill(answered.messages)
-            self._tell_outcomes(answered.outcomes)
-            windows = parts(done.window, self._watched[done.window.key.stream])
-            for window, answer in zip(windows, done.answers, strict=True):
-                self._tell(WindowAssessed(answer.published.assessment, window, answer.seconds, answered.trust.doubt))
-            self._settle()
-        self._settle()
-        ready = self._outbox.ready()
+        for step, answers in self._under_way.steps(timeout):
+            for outcome in self._ledger.outcomes(step.mark):
+                step.turn.messages.append(outcome_message(outcome))
+                self._tell(OutcomeKnown(outcome))
+            if step.window is not None and answers is not None:
+                step.turn.messages.extend(self._answered(step.window, step.mark, answers))
+        ready = self._under_way.ready()
         if ready is not None and not self._refused:
             for message in ready.messages:
                 self._sink.write(message)
             self._commit(self._ledger.flushed(ready), ready.messages)
 
-    def _settle(self) -> None:
-        """The outcomes that a turn waits for, where nothing that comes before them is missing."""
-        while (outcomes := self._ledger.settled()) is not None:
-            self._outbox.fill(map(outcome_message, outcomes))
-            self._tell_outcomes(outcomes)
-
-    def _tell_outcomes(self, outcomes: Iterable[OutcomeResult]) -> None:
-        for outcome in outcomes:
-            self._tell(OutcomeKnown(outcome))
+    def _answered(self, window: Window, mark: int | None, answers: Answers) -> Iterator[Message]:
+        """What is published of a window."""
+        trust = self._ledger.trust(window.key.stream, mark)
+        self._ledger.keep(window, answers[0].published.assessment, mark)
+        for answer in answers:
+            published = answer.published
+            yield from messages(published, trust.doubt)
+            self._tell(WindowAssessed(published.assessment, published.window, answer.seconds, trust.doubt))
 
     def _commit(self, checkpoint: Checkpoint, messages: Iterable[Message]) -> None:
         started = self._clock.elapsed()
@@ -285,7 +279,7 @@ class Service:
         change = self._source.reassigned(self._drain)
         if self._refused:
             # All that came after the refused commit begins again with it.
-            self._outbox.clear()
+            self._under_way.clear()
             self._assessing.drop()
             self._ledger.refused()
             self._refused = False

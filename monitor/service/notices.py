@@ -10,7 +10,7 @@ from monitor.kinds import Assessed
 from monitor.labels import LabelFlow, OutcomeResult
 from monitor.ports import Checkpoint
 from monitor.recalibration import Cause, Recalibration, withheld
-from monitor.windows import Window, WindowKey
+from monitor.windows import WindowKey, WindowSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class WindowAssessed:
     """One window was closed and assessed; its result is written but not yet committed."""
 
     assessment: Assessed
-    window: Window
+    window: WindowSummary
     seconds: float
     doubt: str = ""
     """Why labels say that the estimates are off; empty if they do not. Nothing is to be corrected meanwhile."""

@@ -4,16 +4,18 @@ Pure: it depends on the window and on the stream's settings alone, so it may run
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from monitor.assessment import encode
 from monitor.kinds import Assessed, kind_of
 from monitor.labels import Awaited
+from monitor.limits import SEGMENTS_WATCHED
 from monitor.ports import Message
+from monitor.recalibration import Cause, withheld
 from monitor.reference.base import FiledReference
 from monitor.service.corrected_events import Corrected, corrected_events
 from monitor.shifts.outline import Outline
-from monitor.windows import Plan, Window, WindowKey, by_segment
+from monitor.windows import Plan, Window, WindowKey, WindowSummary, by_segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Watched:
 
     reference: FiledReference
     plan: Plan
-    most_segments: int = 20
+    most_segments: int = SEGMENTS_WATCHED
     dead_letter_late: bool = False
     awaited: Awaited | None = None
     """Whether, and how long, windows wait for labels."""
@@ -30,6 +32,9 @@ class Watched:
     """Whether events are published once more with corrected posteriors: when their window closes, or as they come."""
     outline: Outline | None = None
     """Of the stream's model, where that is a versatile tree or forest: the feed carries its adapted thresholds."""
+
+    sampled: bool = False
+    """Whether some of a window's events are told beside its assessment, for a detector that looks at events."""
 
     @property
     def identified(self) -> bool:
@@ -42,27 +47,36 @@ class Published:
     """The assessment of one window, or of one segment of it, and all that is published of it, in this order."""
 
     assessment: Assessed
+    window: WindowSummary
     messages: tuple[Message, ...]
 
 
-def parts(window: Window, watched: Watched) -> tuple[Window, ...]:
-    """What is published of a window: the whole of it first, then its segments."""
-    return (window, *by_segment(window, watched.most_segments))
-
-
 def published(window: Window, watched: Watched) -> Iterator[Published]:
-    """One for each of its `parts`."""
-    for part in parts(window, watched):
-        assessment = kind_of(watched.reference).assess(part, watched.reference, watched.outline)
+    """One for the whole window, then one for each of its segments."""
+    reference, kind = watched.reference, kind_of(watched.reference)
+    for part in (window, *by_segment(window, watched.most_segments)):
+        assessment = kind.assess(part, reference, watched.outline)
+        sample = kind.sample(part, reference) if watched.sampled else None
         again = watched.corrected == "window" and not part.key.segment
         yield Published(
             assessment=assessment,
+            window=WindowSummary.of(part, len(reference.schema.classes), sample),
             messages=(
                 Message("results", part.key.id.encode(), assessment.to_json()),
                 Message("recalibrations", feed_key(part.key), encode(assessment.recalibration)),
                 *(corrected_events(part, assessment.recalibration) if again else ()),
             ),
         )
+
+
+def messages(published: Published, doubt: str) -> Iterator[Message]:
+    """What is published of a window; nothing is to be corrected by estimates that labels have shown to be off."""
+    for message in published.messages:
+        if message.channel == "recalibrations" and doubt:
+            refused = withheld(published.assessment.recalibration, Cause.LABELS_DISAGREE, doubt)
+            yield replace(message, value=encode(refused))
+        else:
+            yield message
 
 
 def feed_key(window: WindowKey) -> bytes:

@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from threading import Thread
-from typing import Protocol
+from typing import Protocol, cast
 
 from monitor.errors import WorkerError
 from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
@@ -42,32 +42,21 @@ class Timed:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A window, and the answers about its parts."""
-
-    window: Window
-    answers: Sequence[Timed]
+Answers = Sequence[Timed]
+"""About a window: one for each of its parts."""
+Answer = Callable[[float], Answers | None]
+"""Asks for the answers about a window, and waits for them for at most so many seconds."""
 
 
 class Assessing(Protocol):
-    """Takes windows in, gives answers back in the same order."""
+    """Takes windows in; their answers are asked for in the same order."""
 
     @property
     def room(self) -> bool:
         """Whether another window may be handed in now."""
         ...
 
-    @property
-    def busy(self) -> int:
-        """Windows whose answers have not been taken."""
-        ...
-
-    def hand_in(self, window: Window) -> None: ...
-
-    def take(self, timeout: float) -> Sequence[Done]:
-        """What is ready at the front, after at most so many seconds of waiting for the first."""
-        ...
+    def hand_in(self, window: Window) -> Answer: ...
 
     def drop(self) -> None:
         """Forget the windows that were handed in: their answers are of no use any more."""
@@ -84,25 +73,14 @@ class Here:
     def __init__(self, watched: Mapping[str, Watched], elapsed: Callable[[], float] = time.monotonic) -> None:
         self._watched = watched
         self._elapsed = elapsed
-        self._done: list[Done] = []
 
-    @property
-    def busy(self) -> int:
-        """Windows whose answers have not been taken."""
-        return len(self._done)
-
-    def hand_in(self, window: Window) -> None:
+    def hand_in(self, window: Window) -> Answer:
         """Assess."""
-        self._done.append(Done(window, _answers(window, self._watched[window.key.stream], self._elapsed)))
-
-    def take(self, timeout: float) -> Sequence[Done]:  # noqa: ARG002 - there is nothing to wait for
-        """Everything."""
-        done, self._done = self._done, []
-        return done
+        answers = _answers(window, self._watched[window.key.stream], self._elapsed)
+        return lambda _: answers
 
     def drop(self) -> None:
-        """Forget."""
-        self._done = []
+        """There is nothing to forget."""
 
     def close(self) -> None:
         """Nothing to close."""
@@ -114,36 +92,21 @@ class Workers:
     def __init__(self, watched: Mapping[str, Watched], count: int) -> None:
         self._workers = [_Worker(watched) for _ in range(count)]
         self._turns = deque(self._workers)
-        self._order: deque[_Worker] = deque()
 
     @property
     def room(self) -> bool:
         """Whether the next worker has less than it can take."""
         return len(self._turns[0].windows) < _WINDOWS_PER_WORKER
 
-    @property
-    def busy(self) -> int:
-        """Windows whose answers have not been taken."""
-        return len(self._order)
-
-    def hand_in(self, window: Window) -> None:
+    def hand_in(self, window: Window) -> Answer:
         """To the worker whose turn it is."""
         worker = self._turns[0]
         self._turns.rotate(-1)
-        self._order.append(worker)
         worker.hand_in(window)
-
-    def take(self, timeout: float) -> Sequence[Done]:
-        """From the worker that has the oldest window, as long as it answers."""
-        done: list[Done] = []
-        while self._order and (found := self._order[0].take(0.0 if done else timeout)) is not None:
-            self._order.popleft()
-            done.append(found)
-        return done
+        return worker.take
 
     def drop(self) -> None:
         """The workers finish them; nobody looks at the answers."""
-        self._order.clear()
         for worker in self._workers:
             worker.drop()
 
@@ -169,8 +132,8 @@ class _Worker:
         self.windows.append(window)
         self._send(window)
 
-    def take(self, timeout: float) -> Done | None:
-        """The answer about the oldest window, if it comes in time."""
+    def take(self, timeout: float) -> Answers | None:
+        """The answers about the oldest window, if they come in time."""
         while self._pipe.poll(timeout):
             try:
                 answer = self._pipe.recv()
@@ -182,7 +145,8 @@ class _Worker:
             elif isinstance(answer, str):
                 raise WorkerError(f"window {self.windows[0].key.id} could not be assessed:\n{answer}")
             else:
-                return Done(self.windows.popleft(), answer)
+                self.windows.popleft()
+                return cast(Answers, answer)
         return None
 
     def drop(self) -> None:

@@ -20,14 +20,22 @@ from typing import Any, Literal
 
 from monitor.errors import ConfigurationError
 from monitor.labels import Awaited
-from monitor.limits import MOST_WAITING
+from monitor.limits import (
+    CLASS_SERIES,
+    COMMIT_EVERY,
+    FEATURE_SERIES,
+    IDLE_AFTER,
+    MOST_WAITING,
+    SEGMENT_FEATURE_SERIES,
+    SEGMENTS_WATCHED,
+)
 from monitor.ports.options import Duration, read, substituted
 from monitor.service.corrected_events import Corrected
 from monitor.service.dead_letters import DeadLetterLimits
 from monitor.windows import CountPlan, Plan, TimePlan
 
-FIVE_SECONDS = Duration(5_000_000)
-MINUTE = Duration(60_000_000)
+_COMMIT = Duration(COMMIT_EVERY)
+_IDLE = Duration(IDLE_AFTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,7 @@ class StreamSettings:
     window: WindowSettings
     segments: tuple[str, ...] = ()
     """Fields of an event's `segment` that are watched apart, beside the whole stream."""
-    max_segments: int = 20
+    max_segments: int = SEGMENTS_WATCHED
     """The biggest ones of each window; the rest is watched together as "(other)"."""
     dead_letter_late: bool = False
     """Whether late events also go to the dead letters, not only into their counter."""
@@ -156,9 +164,9 @@ class StreamSettings:
 class PaceSettings:
     """How long the service waits for what."""
 
-    commit: Duration = FIVE_SECONDS
+    commit: Duration = _COMMIT
     """Progress is committed at least this often while records arrive, even when no window closes."""
-    idle: Duration = MINUTE
+    idle: Duration = _IDLE
     """A partition with nothing to read for this long no longer holds windows open; "0s": it always does."""
     max_waiting_events: int = MOST_WAITING
     """Events in open windows; beyond it only the partitions that windows wait for are read. It is what a reader that
@@ -197,11 +205,11 @@ class ServerSettings:
     """Each scoring service that waits for a recalibration holds one."""
     windows: int = 1_000
     """How many windows of each stream are remembered."""
-    max_features: int = 1_000
+    max_features: int = FEATURE_SERIES
     """Features of a stream that become series in Prometheus; those that moved most."""
-    max_segment_features: int = 20
+    max_segment_features: int = SEGMENT_FEATURE_SERIES
     """The same for each segment."""
-    max_classes: int = 100
+    max_classes: int = CLASS_SERIES
 
     def problems(self) -> Iterator[str]:
         """What the types cannot say."""

@@ -6,6 +6,7 @@ from monitor.windows.by_time import TimePlan
 from monitor.windows.frame import Column, Columns, is_frame, is_missing, plain_column
 from monitor.windows.label_evidence import EvidencePlan
 from monitor.windows.panes import Arrivals
+from monitor.windows.summary import WindowSummary, spread_rows
 from monitor.windows.window import Segments, Window, WindowCounts, WindowKey, by_segment, sampled
 
 __all__ = [
@@ -24,10 +25,12 @@ __all__ = [
     "Window",
     "WindowCounts",
     "WindowKey",
+    "WindowSummary",
     "Windowing",
     "by_segment",
     "is_frame",
     "is_missing",
     "plain_column",
     "sampled",
+    "spread_rows",
 ]

@@ -10,6 +10,7 @@ import pytest
 from monitor.assessment.classifier import assess
 from monitor.commands.run import watch
 from monitor.errors import ConfigurationError, InputError
+from monitor.kinds import kind_of
 from monitor.limits import SEGMENT_TRACKS
 from monitor.observers.alarms import Series, SeriesPlan, persistent
 from monitor.observers.history import History, facts
@@ -17,6 +18,7 @@ from monitor.service.notices import SeriesSeen, WindowAssessed
 from monitor.service.publishing import Watched
 from monitor.settings.config import load
 from monitor.windows.by_count import CountPlan
+from monitor.windows.summary import WindowSummary
 from monitor.windows.window import Window, WindowKey
 from tests.service import streams
 
@@ -38,7 +40,9 @@ class Told:
         self.number += 1
         g, _ = streams.scores(events, positives, seed=self.number)
         window = replace(Window.of(g), key=WindowKey("s", segment, self.number, self.number + 1))
-        self.series(WindowAssessed(assess(window, streams.reference()), window, 0.0))
+        sample = kind_of(streams.reference()).sample(window, streams.reference())
+        summary = WindowSummary.of(window, 2, sample)
+        self.series(WindowAssessed(assess(window, streams.reference()), summary, 0.0))
         return self.seen[-1]
 
 

@@ -16,6 +16,7 @@ from monitor.observers.terminal import LiveTable
 from monitor.settings.config import ServerSettings
 from monitor.web.page import document
 from monitor.web.server import serving
+from monitor.windows.summary import WindowSummary
 from tests.service import regression_streams as streams
 
 COMMITTED = Path(__file__).parents[2] / "deploy" / "schemas" / "regression-window.schema.json"
@@ -114,9 +115,9 @@ def test_the_live_table_and_the_log_take_a_regressors_windows(caplog):
     window = streams.window(factors=streams.DOUBLED)
     assessment = streams.assess_regression(window, streams.reference())
     table = LiveTable()
-    table(WindowAssessed(assessment, window, 0.1))
+    table(WindowAssessed(assessment, WindowSummary.of(window), 0.1))
     assert table.__rich__().row_count == 1
     with caplog.at_level(logging.INFO, "shiftwatch"):
-        log(WindowAssessed(assessment, window, 0.1))
+        log(WindowAssessed(assessment, WindowSummary.of(window), 0.1))
     (record,) = caplog.records
     assert record.facts["verdict"] == "relation-shift"

@@ -13,6 +13,7 @@ from monitor.service.loop import Clock
 from monitor.service.notices import WindowAssessed
 from monitor.service.publishing import Watched
 from monitor.windows.by_count import CountPlan
+from monitor.windows.summary import WindowSummary
 from monitor.windows.window import Window, WindowKey
 from tests.regression import worlds
 from tests.web.made_up import MINUTE, START
@@ -56,5 +57,5 @@ def story(*windows, segment=""):
         now += 0 if segment else MINUTE
         for name in ("", segment) if segment else ("",):
             timed = replace(one, key=WindowKey("prices", name, now - MINUTE, now))
-            history(WindowAssessed(assess_regression(timed, reference()), timed, 0.01))
+            history(WindowAssessed(assess_regression(timed, reference()), WindowSummary.of(timed), 0.01))
     return history

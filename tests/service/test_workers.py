@@ -3,7 +3,8 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,9 @@ from connectors.memory import MemoryLog, MemorySink, MemorySource
 from monitor.errors import CommitRefusedError, WorkerError
 from monitor.ports import Checkpoint, Message, Reassignment
 from monitor.service.loop import Pace, Service
-from monitor.service.outbox import Outbox
 from monitor.service.publishing import Watched
-from monitor.service.workers import Assessing, Done, Here, Workers
+from monitor.service.under_way import UnderWay
+from monitor.service.workers import Answer, Answers, Assessing, Here, Workers
 from monitor.windows.window import Window, WindowKey
 from tests.service.streams import lines, reference
 from tests.service.test_loop import MINUTES, Heard, after, build, published
@@ -45,19 +46,24 @@ def window(number: int, events: int = 200) -> Window:
     return replace(made, key=WindowKey("s", "", number, number + 1))
 
 
-def all_of(assessing: Assessing, windows: list[Window]) -> list[Done]:
-    done: list[Done] = []
+def all_of(assessing: Assessing, windows: list[Window], asked: Sequence[Answer] = ()) -> list[Answers]:
+    """The answers about the windows, after those that were asked for already."""
+    waiting, done = deque(asked), list[Answers]()
     for each in windows:
         while not assessing.room:
-            done += assessing.take(10.0)
-        assessing.hand_in(each)
-    while assessing.busy:
-        done += assessing.take(10.0)
-    return done
+            done.append(taken(waiting.popleft()))
+        waiting.append(assessing.hand_in(each))
+    return [*done, *map(taken, waiting)]
 
 
-def said(done: list[Done]) -> list[bytes]:
-    return [message.value for one in done for answer in one.answers for message in answer.published.messages]
+def taken(answer: Answer) -> Answers:
+    answers = answer(10.0)
+    assert answers is not None
+    return answers
+
+
+def said(done: list[Answers]) -> list[bytes]:
+    return [message.value for answers in done for answer in answers for message in answer.published.messages]
 
 
 def process_of_worker() -> int:
@@ -91,11 +97,11 @@ def test_workers_give_the_bytes_of_the_loop_in_the_order_of_the_windows(
 
 def test_a_worker_takes_no_more_than_it_can_do_soon(workers: Callable[[int], Workers]) -> None:
     assessing = workers(1)
-    assessing.hand_in(window(1))
+    asked = [assessing.hand_in(window(1))]
     assert assessing.room
-    assessing.hand_in(window(2))
+    asked.append(assessing.hand_in(window(2)))
     assert not assessing.room
-    assert len(all_of(assessing, [])) == 2
+    assert len(all_of(assessing, [], asked)) == 2
     assert assessing.room
 
 
@@ -104,17 +110,15 @@ def test_answers_about_dropped_windows_are_not_taken_for_those_of_others(workers
     for number in (1, 2):
         assessing.hand_in(window(number))
     assessing.drop()
-    assert not assessing.busy
     assert said(all_of(assessing, [window(3)])) == said(all_of(Here(WATCHED), [window(3)]))
 
 
 def test_a_killed_worker_is_replaced_and_its_windows_are_assessed_again(workers: Callable[[int], Workers]) -> None:
     assessing, windows = workers(1), [window(number) for number in range(4)]
     done = all_of(assessing, windows[:1])
-    for each in windows[1:3]:
-        assessing.hand_in(each)
+    asked = [assessing.hand_in(each) for each in windows[1:3]]
     kill_worker()
-    done += all_of(assessing, windows[3:])
+    done += all_of(assessing, windows[3:], asked)
     assert said(done) == said(all_of(Here(WATCHED), windows))
 
 
@@ -127,19 +131,19 @@ def test_a_worker_that_dies_while_it_has_nothing_to_do_is_replaced_too(workers: 
 
 def test_a_window_that_kills_every_worker_is_a_clear_error(workers: Callable[[int], Workers]) -> None:
     assessing = workers(1)
-    assessing.hand_in(window(7, events=400_000))
+    answer = assessing.hand_in(window(7, events=400_000))
     kill_worker()
-    assert assessing.take(0.0) == []
+    assert answer(0.0) is None
     kill_worker()
     with pytest.raises(WorkerError, match=r"ended twice over window s//7/8 \(400000 events\), now by signal 9"):
-        assessing.take(10.0)
+        answer(10.0)
 
 
 def test_a_window_that_cannot_be_assessed_is_an_error_with_its_cause(workers: Callable[[int], Workers]) -> None:
     assessing = workers(1)
-    assessing.hand_in(replace(window(1), posteriors=np.ones((5, 3))))
+    answer = assessing.hand_in(replace(window(1), posteriors=np.ones((5, 3))))
     with pytest.raises(WorkerError, match=r"(?s)window s//1/2 could not be assessed:.*want 2 columns"):
-        assessing.take(30.0)
+        answer(30.0)
 
 
 def test_workers_ignore_the_signals_that_are_for_the_service_and_end_with_it(
@@ -156,35 +160,46 @@ def test_workers_ignore_the_signals_that_are_for_the_service_and_end_with_it(
     assert not alive(pid)
 
 
-def turned(outbox: Outbox, number: int, windows: int) -> None:
-    outbox.put([letter(number)])
-    for _ in range(windows):
-        outbox.expect()
-    outbox.end_turn(Checkpoint())
-
-
 def letter(number: int) -> Message:
     return Message("dead-letters", b"", b"%d" % number)
 
 
 def test_nothing_of_a_turn_is_ready_before_all_of_it_is() -> None:
-    outbox = Outbox()
-    for number, windows in enumerate([0, 2, 0, 1]):
-        turned(outbox, number, windows)
-    first = outbox.ready()
-    assert first is not None
-    assert list(first.messages) == [letter(0)]
-    outbox.fill([letter(11)])
-    assert outbox.ready() is None
-    outbox.fill([letter(12)])
-    then = outbox.ready()
-    assert then is not None
-    assert list(then.messages) == [letter(1), letter(11), letter(12), letter(2)]
-    outbox.fill([letter(31)])
-    last = outbox.ready()
-    assert last is not None
-    assert list(last.messages) == [letter(3), letter(31)]
-    assert outbox.empty
+    under_way, answers = UnderWay[Message](), dict.fromkeys((11, 12, 31), False)
+    for number, windows in enumerate([[], [11, 12], [], [31]]):
+        under_way.put([letter(number)])
+        for each in windows:
+            under_way.expect(0, window(each), lambda _, each=each: letter(each) if answers[each] else None)
+        under_way.end_turn(Checkpoint())
+
+    def ready() -> list[Message] | None:
+        for step, answer in under_way.steps(0.0):
+            assert answer is not None
+            step.turn.messages.append(answer)
+        found = under_way.ready()
+        return None if found is None else list(found.messages)
+
+    assert ready() == [letter(0)]
+    answers[12] = True
+    assert ready() is None
+    assert under_way.windows == 3
+    answers[11] = True
+    assert ready() == [letter(1), letter(11), letter(12), letter(2)]
+    answers[31] = True
+    assert ready() == [letter(3), letter(31)]
+    assert under_way.empty
+
+
+def test_a_settlement_waits_for_the_windows_before_it_and_holds_its_turn() -> None:
+    under_way, answered = UnderWay[str](), False
+    under_way.expect(1, window(1), lambda _: "answer" if answered else None)
+    under_way.settle(2)
+    under_way.end_turn(Checkpoint())
+    assert [*under_way.steps(0.0)] == []
+    assert under_way.ready() is None
+    answered = True
+    assert [(step.mark, answer) for step, answer in under_way.steps(0.0)] == [(1, "answer"), (2, None)]
+    assert under_way.ready() is not None
 
 
 class Slow(Here):
@@ -193,18 +208,27 @@ class Slow(Here):
     def __init__(self, patience: int) -> None:
         super().__init__(WATCHED)
         self._patience = patience
-        self._asked = 0
+        self._asked = self._busy = 0
 
     @property
     def room(self) -> bool:  # type: ignore[override]
-        return self.busy < 2
+        return self._busy < 2
 
-    def take(self, timeout: float) -> list[Done]:
-        self._asked += 1
-        if self._asked % self._patience:
-            return []
-        done, self._done = self._done[:1], self._done[1:]
-        return done
+    def hand_in(self, window: Window) -> Answer:
+        answer = super().hand_in(window)
+        self._busy += 1
+
+        def slowly(timeout: float) -> Answers | None:
+            self._asked += 1
+            if self._asked % self._patience:
+                return None
+            self._busy -= 1
+            return answer(timeout)
+
+        return slowly
+
+    def drop(self) -> None:
+        self._busy = 0
 
 
 def slowly(source: MemorySource, sink: MemorySink, patience: int, heard: Heard | None = None) -> Service:

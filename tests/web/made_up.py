@@ -24,6 +24,7 @@ from monitor.service.notices import (
     WindowAssessed,
 )
 from monitor.shifts.feature_tests import Move
+from monitor.windows.summary import WindowSummary
 from monitor.windows.window import Window, WindowCounts, WindowKey
 
 MINUTE = 60_000_000
@@ -90,7 +91,7 @@ class Story:
             object.__setattr__(told, "converged", False)
             object.__setattr__(told, "stop_reason", "ran out of steps")
         window = Window.of(np.tile(source(self.classes), (10, 1)), labels=labels)
-        self.tell(WindowAssessed(assessment, window, 0.03))
+        self.tell(WindowAssessed(assessment, WindowSummary.of(window, self.classes), 0.03))
         return assessment
 
     def outcome(self, trusted: bool = True) -> OutcomeResult:
