@@ -2,10 +2,10 @@
 
     python -m tests.bench [--quick] [--peer NAME=PYTHON ...] [--data FOLDER] [NAME ...]
 
-Writes README.md and report.json, and the page and pictures of every bench that ran, to tests/bench/reports (with
---quick to tests/bench/reports/quick). Sections of benches that were not chosen stay as they are, each with the commit
-that it was made at, so that a long full run can be made in parts. A bench that was never run here, but alone, is shown
-as its own page stands. What is missing is named in the report.
+Writes README.md, and the page and pictures of every bench that ran, to tests/bench/reports (with --quick to
+tests/bench/reports/quick). All figures go to report.json beside them; that file and the quick figures are made, and not
+kept in git. With report.json, sections of benches that were not chosen stay as they are, so that a long full run can be
+made in parts; without it they are shown as their own pages stand. What is missing is named in the report.
 """
 
 import argparse

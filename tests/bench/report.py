@@ -11,7 +11,7 @@ HEAD = """# Figures
 Made by `python -m tests.bench`; every section says in which mode and at which commit, and links its whole page.
 One thread; processor time, unless a table says otherwise. Where a bench was run several times, each in a process of its
 own and in turn with the others, a figure is the median, with the lowest and the highest run in brackets; figures
-without brackets came out the same every time. All figures are in [report.json](report.json), too.
+without brackets came out the same every time.
 """
 
 
