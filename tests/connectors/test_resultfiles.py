@@ -2,11 +2,8 @@
 
 import io
 import os
-import random
-import signal
 import subprocess
 import sys
-import time
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from monitor.commands.connectors import open_sink
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.ports import Message
 from tests.connectors.harness import checkpoint
+from tests.processes import Process, finished, killed_again_and_again
 
 WRITER = """
 import sys
@@ -41,20 +39,16 @@ sink.close()
 
 
 def test_a_writer_that_is_killed_again_and_again_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
-    results, last, chance = tmp_path / "results.jsonl", 6_000, random.Random(5)
-    command = [sys.executable, "-c", WRITER, str(results), str(last)]
-    kills = 0
-    while True:
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
-            if kills < 6:
-                time.sleep(chance.uniform(0.0, 0.08))
-                process.send_signal(signal.SIGKILL)
-            if process.wait() == 0:
-                break
-            kills += 1
-    assert kills > 2
+    results, last = tmp_path / "results.jsonl", 6_000
+
+    def writer() -> Process:
+        process = subprocess.Popen([sys.executable, "-c", WRITER, str(results), str(last)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        return process
+
+    assert killed_again_and_again(writer, 6, (0.0, 0.08)) > 2
+    finished(writer())
     numbers = [msgspec.json.decode(line)["number"] for line in results.read_bytes().splitlines()]
     assert numbers == list(range(last))
     letters = [int(msgspec.json.decode(line)["record"]) for line in (tmp_path / "dead.jsonl").read_bytes().splitlines()]

@@ -13,7 +13,8 @@ import pytest
 
 from connectors.worlds import World
 from monitor.reference.classifier import Reference
-from tests.deploy.parts import free_port, running, until
+from tests.deploy.parts import running, until
+from tests.processes import free_port
 
 RATE = 1_000  # events a second, a thousand to each window of a second
 WORLD = World(priors=(0.5, 0.3, 0.2))

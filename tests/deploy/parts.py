@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -28,11 +27,6 @@ def need(*programs: str) -> None:
         pytest.skip(
             f"{', '.join(missing)} cannot be found: apt-get install prometheus prometheus-alertmanager chromium"
         )
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def until(true: Callable[[], Any], seconds: float, what: str) -> Any:

@@ -18,7 +18,8 @@ from monitor.assessment.verdict import Verdict
 from monitor.settings.config import ServerSettings
 from monitor.web.server import serving
 from tests.deploy.conftest import Live
-from tests.deploy.parts import DEPLOY, Prometheus, Receiver, free_port, need, running, until
+from tests.deploy.parts import DEPLOY, Prometheus, Receiver, need, running, until
+from tests.processes import free_port
 from tests.web.made_up import Lagging, Story, Transacting
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]

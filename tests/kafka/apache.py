@@ -7,12 +7,13 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.processes import free_ports
 
 VERSION = "4.1.1"
 READY_SECONDS = 60.0
@@ -87,18 +88,6 @@ def _resolve(folder: Path) -> str | None:
         return f"Maven could not bring the jars: {done.stdout[-500:]}"
     (folder / "complete").touch()
     return None
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on; held open together so that they differ."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,10 @@
 """`shiftwatch run` between real topics: killed, crowded, cut off, overtaken, poisoned and locked out.
 
-Everywhere a short form runs; in CI (CI=true) the full one: a million events and thirty kills, a minute of members that
-come, go, freeze and die, and brokers that are stopped and killed under a transaction.
+A short form runs everywhere; with `-m chaos` a million events and thirty kills, a minute of members that come, go,
+freeze and die, and brokers that are stopped and killed under a transaction.
 """
 
 import json
-import os
 import random
 import signal
 import time
@@ -25,11 +24,7 @@ from tests.kafka.world import (
     compare,
     setup_of,
 )
-
-FULL = os.environ.get("CI") == "true"
-
-# Minutes of members and brokers that come and go: too long, and too easily late on a busy machine, to run every time.
-only_in_chaos = pytest.mark.skipif(not os.environ.get("CHAOS"), reason="takes minutes: runs with CHAOS=1")
+from tests.marks import in_chaos
 
 
 @pytest.fixture
@@ -37,9 +32,14 @@ def broker(apache_kafka: Cluster) -> Broker:
     return Broker(apache_kafka)
 
 
-def test_a_member_that_is_killed_again_and_again_says_everything_once(broker: Broker, tmp_path: Path) -> None:
-    events, kills, seconds = (1_000_000, 30, 60.0) if FULL else (40_000, 2, 4.0)
-    world = World(["s0", "s0", "s0", "s1", "s1", "s1", "s2", "s2"], events, window="100s" if not FULL else "250s")
+@pytest.mark.parametrize(
+    ("events", "kills", "seconds"), [(40_000, 1, 2.0), in_chaos(1_000_000, 30, 60.0)], ids=["short", "long"]
+)
+def test_a_member_that_is_killed_again_and_again_says_everything_once(
+    broker: Broker, tmp_path: Path, events: int, kills: int, seconds: float
+) -> None:
+    window = "100s" if events < 100_000 else "250s"
+    world = World(["s0", "s0", "s0", "s1", "s1", "s1", "s2", "s2"], events, window)
     setup = setup_of(broker, world, tmp_path, instance="only")
     feed, rng = Feed(broker, setup.topic, world, seconds), random.Random(1)
     for number in range(kills):
@@ -55,7 +55,7 @@ def test_a_member_that_is_killed_again_and_again_says_everything_once(broker: Br
     last.stop()
 
 
-@only_in_chaos
+@pytest.mark.chaos
 @pytest.mark.parametrize("strategy", ["cooperative", "range"])
 def test_members_that_join_leave_freeze_and_die_say_everything_once(
     broker: Broker, tmp_path: Path, strategy: str
@@ -94,7 +94,7 @@ def disturb(members: dict[int, Member], slot: int, rng: random.Random) -> None:
             member.process.send_signal(signal.SIGCONT)
 
 
-@only_in_chaos
+@pytest.mark.chaos
 def test_brokers_that_stop_and_die_cost_nothing(tmp_path: Path) -> None:
     require_apache()
     replicated = dict.fromkeys(("offsets.topic.replication.factor", "transaction.state.log.replication.factor"), 2)
@@ -122,7 +122,7 @@ def test_brokers_that_stop_and_die_cost_nothing(tmp_path: Path) -> None:
         cluster.close()
 
 
-@pytest.mark.parametrize("overtaken", ["stop", "skip"] if FULL else ["stop"])
+@pytest.mark.parametrize("overtaken", ["stop", in_chaos("skip")])
 def test_retention_that_overtakes_a_stopped_member_is_never_silent(
     broker: Broker, tmp_path: Path, overtaken: str
 ) -> None:

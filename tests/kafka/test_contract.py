@@ -1,6 +1,5 @@
 """The contract that every connector keeps, on Kafka: both drivers on the mock, exactly once on the real thing."""
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from tests.connectors.harness import RECORDS, SinkCase, SourceCase, nothing
 from tests.kafka.apache import Cluster
 from tests.kafka.mock import MockCluster
 from tests.kafka.topics import Broker, mock_broker, read, unique
+from tests.marks import in_chaos
 
 CHANNELS = ("results", "recalibrations", "events")
 
@@ -61,13 +61,8 @@ class Where:
         return given | more
 
 
-# Everywhere: both drivers, both brokers, once. In CI also the other two combinations.
-_WHERE = ["mock-fast", "apache-python"]
-if os.environ.get("CI") == "true":
-    _WHERE += ["mock-python", "apache-fast"]
-
-
-@pytest.fixture(params=_WHERE)
+# Everywhere: both drivers, both brokers, once. Among the long forms also the other two combinations.
+@pytest.fixture(params=["mock-fast", "apache-python", in_chaos("mock-python"), in_chaos("apache-fast")])
 def where(request: pytest.FixtureRequest) -> Where:
     kind, driver = request.param.split("-")
     if kind == "mock":

@@ -11,7 +11,7 @@ from connectors.kafka.driver import Place
 from connectors.kafka.python_driver import PythonReader
 from tests.kafka.apache import Cluster
 from tests.kafka.topics import Broker, unique
-from tests.kafka.world import wait_until
+from tests.processes import wait_until
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from tests.kafka.mock import MockCluster
 from tests.kafka.topics import Written, mock_broker, read, unique
 from tests.labels.streams import Feedback
 from tests.labels.test_outcomes import results
+from tests.processes import started
 from tests.service.streams import reference
-from tests.service.test_kills import started
 
 CONFIGURATION = """
 [source]

@@ -1,6 +1,5 @@
 """`shiftwatch run` as a member of a group on Apache Kafka: how partitions are shared out, and what a scrape tells."""
 
-import os
 import re
 import time
 import urllib.request
@@ -10,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.apache import Cluster, free_ports
+from tests.kafka.apache import Cluster
 from tests.kafka.topics import Broker, unique
-from tests.kafka.world import Feed, Member, World, compare, setup_of, wait_until
-
-FULL = os.environ.get("CI") == "true"
+from tests.kafka.world import Feed, Member, World, compare, setup_of
+from tests.marks import in_chaos
+from tests.processes import free_port, wait_until
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def broker(apache_kafka: Cluster) -> Broker:
     return Broker(apache_kafka)
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative"] if FULL else ["range"])
+@pytest.mark.parametrize("strategy", ["range", in_chaos("cooperative")])
 def test_members_share_the_partitions_out_and_a_static_one_keeps_its_own_through_a_restart(
     broker: Broker, tmp_path: Path, strategy: str
 ) -> None:
@@ -55,7 +54,7 @@ def shares(member: Member) -> set[str]:
 
 
 def test_a_scrape_tells_how_a_running_member_stands(broker: Broker, tmp_path: Path) -> None:
-    (port,) = free_ports(1)
+    port = free_port()
     world, feed = World(["s0", "s0"], 8_000, window="100s"), unique("feed")
     broker.create(feed)
     setup = replace(setup_of(broker, world, tmp_path), sink={"recalibrations": feed}, more=f"[server]\nport = {port}")

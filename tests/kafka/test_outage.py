@@ -1,6 +1,5 @@
 """A broker that is away for a while: how soon reading goes on once it is back."""
 
-import os
 import signal
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ OUTAGE = 12.0
 SOON = 4.0
 
 
-@pytest.mark.skipif(not (os.environ.get("CHAOS") or os.environ.get("CI")), reason="half a minute: runs with CHAOS=1")
+@pytest.mark.chaos
 def test_reading_goes_on_soon_after_an_outage_however_long_it_was(tmp_path: Path) -> None:
     """By default a client stays away for about as long again as the broker was: 19 s after an outage of 15."""
     require_apache()

@@ -1,6 +1,5 @@
 """Passwords, permissions and certificates on Apache Kafka: who may come in does, who may not is told why at once."""
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,8 @@ from tests.kafka.apache import Cluster, Security
 from tests.kafka.certificates import Authority
 from tests.kafka.conftest import require_apache
 from tests.kafka.topics import Broker, read, unique
+from tests.marks import in_chaos
 
-FULL = os.environ.get("CI") == "true"
 LOGIN = {"mechanism": "PLAIN", "username": "admin", "password": "right", "connect_timeout": "1s"}
 
 
@@ -44,22 +43,24 @@ LOCKED_OUT: list[tuple[dict[str, object], str]] = [
     ({"username": "nobody"}, "topic (events|results) must not be seen by nobody"),
     ({"topics": "evnts", "results": "rslts"}, "topic (evnts|rslts) does not exist"),
 ]
-if FULL:
-    LOCKED_OUT += [
-        ({"mechanism": "SCRAM-SHA-512", "password": "wrong"}, "the password is (probably )?wrong"),
-        ({"tls": True}, "does not speak TLS"),
-        ({"mechanism": None, "username": None, "password": None}, "perhaps this port wants TLS or SASL"),
-        ({"bootstrap": "127.0.0.1:1"}, "nobody listens there"),
-        ({"driver": "fast", "password": "wrong"}, "the password is (probably )?wrong"),
-    ]
+LOCKED_OUT_OTHERWISE: list[tuple[dict[str, object], str]] = [
+    ({"mechanism": "SCRAM-SHA-512", "password": "wrong"}, "the password is (probably )?wrong"),
+    ({"tls": True}, "does not speak TLS"),
+    ({"mechanism": None, "username": None, "password": None}, "perhaps this port wants TLS or SASL"),
+    ({"bootstrap": "127.0.0.1:1"}, "nobody listens there"),
+    ({"driver": "fast", "password": "wrong"}, "the password is (probably )?wrong"),
+]
 
 
-@pytest.mark.parametrize(("given", "complaint"), LOCKED_OUT)
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [*LOCKED_OUT, *(in_chaos(*each) for each in LOCKED_OUT_OTHERWISE)],
+)
 def test_who_is_locked_out_is_told_why_at_the_start(guarded: Cluster, given: dict[str, object], complaint: str) -> None:
     assert_locked_out({"bootstrap": guarded.secure_bootstrap, **LOGIN, **given}, complaint)
 
 
-@pytest.mark.parametrize("driver", ["python", "fast"] if FULL else ["python"])
+@pytest.mark.parametrize("driver", ["python", in_chaos("fast")])
 def test_a_certificate_of_another_authority_is_refused_in_words(guarded: Cluster, tmp_path: Path, driver: str) -> None:
     other = Authority(tmp_path / "other").create().certificate
     options = {"bootstrap": guarded.tls_bootstrap, **LOGIN, "tls": True, "ca_file": str(other), "driver": driver}
@@ -91,8 +92,8 @@ def assert_locked_out(options: dict[str, object], complaint: str) -> None:
 
 
 @pytest.mark.parametrize("driver", ["python", "fast"])
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] if FULL else ["SCRAM-SHA-512"])
-@pytest.mark.parametrize("tls", [False, True] if FULL else [True])
+@pytest.mark.parametrize("mechanism", [in_chaos("PLAIN"), in_chaos("SCRAM-SHA-256"), "SCRAM-SHA-512"])
+@pytest.mark.parametrize("tls", [in_chaos(False), True])
 def test_who_knows_the_password_gets_in(
     guarded: Cluster, authority: Authority, mechanism: str, driver: str, tls: bool
 ) -> None:

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -329,10 +329,3 @@ def _lines(table: Mapping[str, str]) -> str:
         f"{key} = {value if value.replace('.', '', 1).isdigit() or value in ('true', 'false') else repr(value)}"
         for key, value in table.items()
     )
-
-
-def wait_until(reached: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.1)

@@ -1,19 +1,17 @@
 """SIGKILL at random instants: outcomes and corrected events are those of a run that nobody disturbs."""
 
 import json
-import os
-import random
-import signal
-import time
 from pathlib import Path
+
+import pytest
 
 from tests.labels.streams import Feedback
 from tests.labels.test_outcomes import outcomes_in
+from tests.marks import in_chaos
+from tests.processes import finished, killed_again_and_again, started
 from tests.service.streams import reference
-from tests.service.test_kills import started
 
 EVENTS = 12_000
-KILLS = 20 if os.environ.get("CI") else 3
 
 CONFIGURATION = """
 [source]
@@ -32,31 +30,17 @@ corrected = "window"
 """
 
 
-def test_a_run_that_is_killed_again_and_again_says_the_same_outcomes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, in_chaos(20)])
+def test_a_run_that_is_killed_again_and_again_says_the_same_outcomes(tmp_path: Path, kills: int) -> None:
     feedback = Feedback(events=EVENTS, positives=0.6, delay=1_500)
     (tmp_path / "events.jsonl").write_bytes(b"".join(record + b"\n" for _, record in feedback.records))
     reference().save(tmp_path / "s.ref")
     for name in ("whole", "killed"):
         (tmp_path / f"{name}.toml").write_text(CONFIGURATION.format(name=name), encoding="utf-8")
-    whole = started(tmp_path, "whole.toml")
-    _, errors = whole.communicate(timeout=120)
-    assert whole.returncode == 0, errors.decode()[-2000:]
-
-    rng, returned = random.Random(4), []
-    for _ in range(KILLS):
-        process = started(tmp_path, "killed.toml")
-        began = time.monotonic()
-        while not (tmp_path / "killed.jsonl").exists() and time.monotonic() - began < 60:
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0.1, 0.8))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        returned.append(process.returncode)
-    last = started(tmp_path, "killed.toml")
-    _, errors = last.communicate(timeout=120)
-    assert last.returncode == 0, errors.decode()[-2000:]
-    assert -signal.SIGKILL in returned
-
+    finished(started(tmp_path, "whole.toml"))
+    results = tmp_path / "killed.jsonl"
+    assert killed_again_and_again(lambda: started(tmp_path, "killed.toml"), kills, (0.0, 0.5), results)
+    finished(started(tmp_path, "killed.toml"))
     for name in ("{}.jsonl", "{}-recalibrations.jsonl", "{}-corrected.jsonl"):
         assert (tmp_path / name.format("killed")).read_bytes() == (tmp_path / name.format("whole")).read_bytes()
     outcomes = outcomes_in((tmp_path / "whole.jsonl").read_bytes().splitlines())

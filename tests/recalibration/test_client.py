@@ -29,7 +29,8 @@ from monitor.recalibration import (
     withheld,
 )
 from monitor.reference.classifier import Reference
-from tests.deploy.parts import free_port, running, until
+from tests.deploy.parts import running, until
+from tests.processes import free_port
 
 SOURCE = (0.5, 0.3, 0.2)
 CLASSES = ("a", "b", "c")

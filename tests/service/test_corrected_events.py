@@ -1,7 +1,6 @@
 """Events as they come, corrected by the latest recalibration: exactly once, and by the window that each one names."""
 
 import json
-import os
 import random
 import signal
 import time
@@ -34,15 +33,15 @@ from monitor.service.loop import Pace, Service
 from monitor.service.publishing import Watched
 from monitor.settings.config import load
 from monitor.windows.window import Window
+from tests.marks import in_chaos
+from tests.processes import started, wait_until
 from tests.service.regression_streams import reference as regression_reference
 from tests.service.streams import SECOND_MS, START_MS, reference, scores
-from tests.service.test_kills import started
 from tests.service.test_loop import BAD, MINUTES, SECOND, RefusingSink, after
 
 EVENTS = 1_200
 QUIET = 600
 """So many events until the mix moves."""
-KILLS = 10 if os.environ.get("CI") else 2
 WATCHED = Watched(reference(), replace(MINUTES, size=120 * SECOND, slide=120 * SECOND), corrected="live")
 
 
@@ -268,14 +267,20 @@ corrected = "live"
 """
 
 
-def test_a_run_that_is_killed_again_and_again_corrects_each_event_once_and_goes_on_correcting(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [range(4, 5), in_chaos(range(4, 24, 2))], ids=len)
+def test_a_run_that_is_killed_again_and_again_corrects_each_event_once_and_goes_on_correcting(
+    tmp_path: Path, kills: range
+) -> None:
     size, rng = 250, random.Random(3)
-    kills = [4 + 2 * number for number in range(KILLS)]
     whole = records((kills[-1] + 2) * size)
     reference().save(tmp_path / "s.ref")
     (tmp_path / "shiftwatch.toml").write_text(CONFIGURATION, encoding="utf-8")
     (tmp_path / "events.jsonl").touch()
     corrected = tmp_path / "corrected.jsonl"
+
+    def corrected_events() -> int:
+        return corrected.read_bytes().count(b"\n") if corrected.exists() else 0
+
     process = started(tmp_path, "shiftwatch.toml")
     for part in range(len(whole) // size):
         with (tmp_path / "events.jsonl").open("ab") as file:
@@ -285,11 +290,9 @@ def test_a_run_that_is_killed_again_and_again_corrects_each_event_once_and_goes_
             process.send_signal(signal.SIGKILL)
             process.communicate()
             process = started(tmp_path, "shiftwatch.toml")
-        until = time.monotonic() + 60
-        while not corrected.exists() or corrected.read_bytes().count(b"\n") < (part + 1) * size:
-            assert process.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        wanted = (part + 1) * size
+        wait_until(lambda: corrected_events() >= wanted or process.poll() is not None, "corrected events")  # noqa: B023
+        assert process.poll() is None
     process.terminate()
     process.communicate(timeout=30)
     events = [json.loads(line) for line in corrected.read_bytes().splitlines()]

@@ -1,11 +1,9 @@
 """SIGKILL at random instants: what was killed and restarted publishes what an uninterrupted run publishes."""
 
 import os
-import random
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,9 +11,11 @@ import pytest
 from connectors.synthetic import SyntheticOptions, write
 from connectors.worlds import Period, World
 from monitor.reference.classifier import Reference
+from tests.marks import in_chaos
+from tests.processes import Process, alive, children, finished, killed_again_and_again, size, started, wait_until
 
 EVENTS = 200_000
-KILLS = 30 if os.environ.get("CI") else 6
+OUTPUTS = (".jsonl", "-rejected.jsonl")
 
 CONFIGURATION = """
 [source]
@@ -55,70 +55,49 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def started(folder: Path, config: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "monitor", "run", str(folder / config)], stderr=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> Mapping[str, bytes]:
+    """What an uninterrupted run publishes."""
+    finished(started(folder, "whole.toml"))
+    return {name: (folder / f"whole{name}").read_bytes() for name in OUTPUTS}
 
 
-def test_a_run_that_is_killed_again_and_again_publishes_what_an_uninterrupted_one_does(folder: Path) -> None:
-    whole = started(folder, "whole.toml")
-    _, errors = whole.communicate(timeout=240)
-    assert whole.returncode == 0, errors.decode()[-2000:]
-
-    rng, killed = random.Random(1), 0
-    while killed < KILLS:
-        process = started(folder, "killed.toml")
-        time.sleep(rng.uniform(0.5, 2.5))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        killed += 1
-        if process.returncode == 0:
-            break  # it came to the end before it could be killed
-    last = started(folder, "killed.toml")
-    _, errors = last.communicate(timeout=240)
-    assert last.returncode == 0, errors.decode()[-2000:]
-
-    for name in ("{}.jsonl", "{}-rejected.jsonl"):
-        assert (folder / name.format("killed")).read_bytes() == (folder / name.format("whole")).read_bytes()
+@pytest.mark.parametrize(("kills", "pause"), [(2, (0.0, 0.3)), in_chaos(30, (0.5, 2.5))], ids=["few", "many"])
+def test_a_run_that_is_killed_again_and_again_publishes_what_an_uninterrupted_one_does(
+    folder: Path, whole: Mapping[str, bytes], kills: int, pause: tuple[float, float]
+) -> None:
+    clean(folder)
+    writes = folder / "killed.jsonl" if kills == 2 else None
+    assert killed_again_and_again(lambda: started(folder, "killed.toml"), kills, pause, writes) > 1
+    finished(started(folder, "killed.toml"))
+    assert {name: (folder / f"killed{name}").read_bytes() for name in OUTPUTS} == whole
     # One more than the events fill: disorder reaches back before the start.
-    assert (folder / "whole.jsonl").read_bytes().count(b"\n") == EVENTS // 2000 + 1
-    assert killed > 2
+    assert whole[".jsonl"].count(b"\n") == EVENTS // 2000 + 1
 
 
-def test_sigterm_ends_a_run_within_two_seconds_and_the_next_run_finishes_the_work(folder: Path) -> None:
+def test_sigterm_ends_a_run_within_two_seconds_and_the_next_run_finishes_the_work(
+    folder: Path, whole: Mapping[str, bytes]
+) -> None:
     process = at_work(folder)
     asked = time.monotonic()
     process.terminate()
-    process.communicate(timeout=30)
-    assert process.returncode == 0
+    finished(process, 30)
     assert time.monotonic() - asked < 2
-    last = started(folder, "killed.toml")
-    _, errors = last.communicate(timeout=240)
-    assert last.returncode == 0, errors.decode()[-2000:]
-    assert (folder / "killed.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
+    finished(started(folder, "killed.toml"))
+    assert (folder / "killed.jsonl").read_bytes() == whole[".jsonl"]
 
 
-def children(process: subprocess.Popen[bytes]) -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def at_work(folder: Path) -> subprocess.Popen[bytes]:
-    """A run that has published something and has not come to its end."""
+def clean(folder: Path) -> None:
     for leftover in folder.glob("killed*.jsonl*"):
         leftover.unlink()
+
+
+def at_work(folder: Path) -> Process:
+    """A run that has published something and has not come to its end."""
+    clean(folder)
     process = started(folder, "killed.toml")
-    results = folder / "killed.jsonl"
-    while not results.exists() or not results.stat().st_size:
-        assert process.poll() is None
-        time.sleep(0.01)
+    wait_until(lambda: size(folder / "killed.jsonl") > 0 or process.poll() is not None, "a result")
+    assert process.poll() is None
     return process
 
 
@@ -128,21 +107,16 @@ def test_no_process_outlives_a_run_that_is_killed(folder: Path) -> None:
     assert pids
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 5
-    while any(map(alive, pids)):
-        assert time.monotonic() < deadline, "a worker outlives the service"
-        time.sleep(0.02)
+    wait_until(lambda: not any(map(alive, pids)), "no worker outlives the service", 5)
 
 
-def test_a_run_whose_worker_is_killed_says_so_and_publishes_the_same(folder: Path) -> None:
+def test_a_run_whose_worker_is_killed_says_so_and_publishes_the_same(folder: Path, whole: Mapping[str, bytes]) -> None:
     process = at_work(folder)
     # The worker is the one that was given windows; the other child only counts what multiprocessing has open.
     worker = max(children(process), key=lambda pid: int(Path(f"/proc/{pid}/statm").read_text().split()[1]))
     os.kill(worker, signal.SIGKILL)
-    _, errors = process.communicate(timeout=240)
-    assert process.returncode == 0, errors.decode()[-2000:]
-    assert b"ended by signal 9: starting another" in errors
-    assert (folder / "killed.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
+    assert b"ended by signal 9: starting another" in finished(process)
+    assert (folder / "killed.jsonl").read_bytes() == whole[".jsonl"]
 
 
 def test_an_output_that_cannot_be_written_makes_the_exit_code_non_zero(folder: Path) -> None:

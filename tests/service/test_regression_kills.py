@@ -1,11 +1,6 @@
 """SIGKILL at random instants, with labels that come late: what was killed and restarted publishes the same bytes."""
 
 import json
-import random
-import signal
-import subprocess
-import sys
-import time
 from collections import deque
 
 import pytest
@@ -13,11 +8,11 @@ import pytest
 from connectors.regression_worlds import RegressionPeriod, RegressionTimetable, RegressionWorld
 from connectors.synthetic import RegressionEncoder, SyntheticOptions
 from monitor.reference.regressor import RegressionReference
+from tests.processes import finished, killed_again_and_again, started
 
 PERIODS = (RegressionPeriod("calm", 20_000), RegressionPeriod("moved", 20_000, slopes=1.6))
 LATER = 1_500
 """Events after which a label comes: a minute and a half."""
-KILLS = 4
 
 CONFIGURATION = """
 [source]
@@ -66,29 +61,11 @@ def folder(tmp_path_factory):
     return folder
 
 
-def started(folder, config):
-    return subprocess.Popen(
-        [sys.executable, "-m", "monitor", "run", str(folder / config)], stderr=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-
-
-def finished(folder, config):
-    process = started(folder, config)
-    _, errors = process.communicate(timeout=240)
-    assert process.returncode == 0, errors.decode()[-2000:]
-
-
+@pytest.mark.chaos
 def test_a_run_that_is_killed_again_and_again_publishes_what_an_uninterrupted_one_does(folder):
-    finished(folder, "whole.toml")
-    rng, killed = random.Random(1), 0
-    for _ in range(KILLS):
-        process = started(folder, "killed.toml")
-        time.sleep(rng.uniform(1.0, 3.0))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        killed += process.returncode != 0
-    finished(folder, "killed.toml")
-    assert killed > 1
+    finished(started(folder, "whole.toml"))
+    assert killed_again_and_again(lambda: started(folder, "killed.toml"), 4, (1.0, 3.0)) > 1
+    finished(started(folder, "killed.toml"))
     for name in ("{}.jsonl", "{}-feed.jsonl"):
         assert (folder / name.format("killed")).read_bytes() == (folder / name.format("whole")).read_bytes()
     told = [json.loads(line) for line in (folder / "whole.jsonl").read_text().splitlines()]

@@ -8,7 +8,8 @@ from typing import Any
 
 import httpx
 
-from tests.deploy.parts import free_port, running, until
+from tests.deploy.parts import running, until
+from tests.processes import free_port
 
 
 class Browser:
