@@ -6,7 +6,7 @@ draws at random, and rows are expected in their canonical order (`windows.ordere
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -129,6 +129,12 @@ class Assessment:
     posteriors: Mapping[str, FeatureShift]
     recalibration: Recalibration
     reference_version: str
+    task: ClassVar[str | None] = None
+
+    @property
+    def compared(self) -> Mapping[str, FeatureShift]:
+        """All that was compared with the reference one by one, beyond the class mix."""
+        return self.features
 
     def to_result(self) -> result.WindowResult:
         """The message as a value."""

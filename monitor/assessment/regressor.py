@@ -7,6 +7,7 @@ all corrected together; the labels say whether the relation to the inputs still 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from monitor.assessment.regressor_feed import implied
 from monitor.assessment.regressor_view import RelationReference
 from monitor.assessment.verdict import RegressionEvidence, Verdict, decide_regression
 from monitor.errors import InputError
+from monitor.ports.schema import PREDICTION
 from monitor.recalibration import RegressionRecalibration, Validity
 from monitor.shifts import covariates
 from monitor.shifts import feature_tests as moves
@@ -57,6 +59,12 @@ class RegressionAssessment:
     relation: RelationFound
     recalibration: RegressionRecalibration
     reference_version: str
+    task: ClassVar[str | None] = "regression"
+
+    @property
+    def compared(self) -> Mapping[str, FeatureShift]:
+        """All that was compared with the reference one by one: the features, and the predictions beside them."""
+        return self.features if self.prediction is None else {**self.features, PREDICTION.name: self.prediction}
 
     def to_result(self) -> result.WindowResult:
         """The message as a value."""

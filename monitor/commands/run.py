@@ -268,7 +268,8 @@ def served(
     if settings is None:
         yield []
         return
-    from monitor.observers.history import Caps, History, facts  # noqa: PLC0415 - not every run serves
+    from monitor.observers.history import History  # noqa: PLC0415 - not every run serves
+    from monitor.observers.snapshot import Caps, facts  # noqa: PLC0415
     from monitor.web.server import serving  # noqa: PLC0415
 
     history = History(

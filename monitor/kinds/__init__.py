@@ -2,21 +2,39 @@
 
 import os
 
+from monitor.kinds.assessed import Assessed
+from monitor.kinds.class_mix import ClassMixAnswer
 from monitor.kinds.classifier import CLASSIFIER
-from monitor.kinds.kind import AnyKind, Assessed, Kind
+from monitor.kinds.kind import AnyKind, Kind
+from monitor.kinds.reading import Answer, AnyReading, ModelFacts, Reading, Sample, reading_of
 from monitor.kinds.regressor import REGRESSOR
+from monitor.kinds.relation import RelationAnswer
 from monitor.reference import artefact
 from monitor.reference.base import FiledReference
 
-__all__ = ["KINDS", "Assessed", "Kind", "kind_of", "load_reference"]
+__all__ = [
+    "KINDS",
+    "Answer",
+    "AnyReading",
+    "Assessed",
+    "ClassMixAnswer",
+    "Kind",
+    "ModelFacts",
+    "Reading",
+    "RelationAnswer",
+    "Sample",
+    "kind_of",
+    "load_reference",
+    "reading_of",
+]
 
 KINDS: dict[str | None, AnyKind] = {one.reference.task: one for one in (CLASSIFIER, REGRESSOR)}
 """By what the header of a reference's file calls its task."""
 
 
-def kind_of(reference: FiledReference) -> AnyKind:
-    """The kind of stream that a reference is for."""
-    return KINDS[reference.task]
+def kind_of(whose: FiledReference | Assessed) -> AnyKind:
+    """The kind of stream that a reference is for, or an assessment is of."""
+    return KINDS[whose.task]
 
 
 def load_reference(path: str | os.PathLike[str]) -> FiledReference:

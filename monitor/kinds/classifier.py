@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from monitor.assessment import Assessment, assess, verdicts
+from monitor.kinds.class_mix import ClassifierFacts, read
 from monitor.kinds.kind import Kind
 from monitor.reference.atoms import largest_atom
 from monitor.reference.classifier import Reference
@@ -37,4 +38,6 @@ CLASSIFIER = Kind(
     plan=lambda plan, _reference, _evidence: plan,
     described=_described,
     sample=lambda window, reference: reference.prepare(spread_rows(window)).posteriors,
+    facts=ClassifierFacts.of,
+    read=read,
 )

@@ -1,49 +1,17 @@
 """What a kind of stream has to provide. Everything that differs between kinds is asked for here, and nowhere else."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from monitor.arrays import Matrix
-from monitor.assessment import FeatureShift, Test, Verdict
+from monitor.assessment import Verdict
+from monitor.kinds.assessed import Assessed
+from monitor.kinds.reading import Answer, ModelFacts
 from monitor.recalibration import Recalibration
 from monitor.reference.base import FiledReference
 from monitor.shifts.outline import Outline
-from monitor.windows import Plan, Window, WindowCounts, WindowKey
-
-
-class Assessed(Protocol):
-    """What the assessments of all kinds have in common."""
-
-    @property
-    def key(self) -> WindowKey: ...
-    @property
-    def closed_because(self) -> str: ...
-    @property
-    def events(self) -> int: ...
-    @property
-    def counts(self) -> WindowCounts: ...
-    @property
-    def unusable(self) -> int: ...
-    @property
-    def missing_values(self) -> int: ...
-    @property
-    def verdict(self) -> Verdict: ...
-    @property
-    def reasons(self) -> tuple[str, ...]: ...
-    @property
-    def tests(self) -> Mapping[str, Test]: ...
-    @property
-    def features(self) -> Mapping[str, FeatureShift]: ...
-    @property
-    def recalibration(self) -> Recalibration: ...
-    @property
-    def reference_version(self) -> str: ...
-
-    def to_json(self) -> bytes:
-        """The message of contract 2."""
-        ...
-
+from monitor.windows import Plan, Window, WindowSummary
 
 ReferenceT = TypeVar("ReferenceT", bound=FiledReference)
 AssessedT = TypeVar("AssessedT", bound=Assessed)
@@ -70,6 +38,10 @@ class Kind(Generic[ReferenceT, AssessedT]):
     """What events are scored with, in words."""
     sample: Callable[[Window, ReferenceT], Matrix | None]
     """Some of the events' posteriors, for a detector of changes that looks at events; None where they have none."""
+    facts: Callable[[ReferenceT], ModelFacts]
+    """What is shown of the model before the first window."""
+    read: Callable[[AssessedT, WindowSummary, Recalibration], Answer]
+    """What is remembered of a window beyond what is remembered of all; the recalibration is the published one."""
 
 
 AnyKind = Kind[Any, Any]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from monitor.assessment import assess_regression, verdicts
 from monitor.kinds.kind import Kind
+from monitor.kinds.relation import RegressorFacts, read
 from monitor.reference.regressor import RegressionReference
 from monitor.windows import EvidencePlan, Plan, TimePlan
 
@@ -30,4 +31,6 @@ REGRESSOR = Kind(
     plan=_plan,
     described=_described,
     sample=lambda _window, _reference: None,
+    facts=RegressorFacts.of,
+    read=read,
 )

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import InputError
+from monitor.kinds import AnyReading
 from monitor.limits import SAMPLED_OF_WINDOW, SAMPLED_TOGETHER, SEGMENT_TRACKS
-from monitor.observers.window_record import Reading, reading_of
 from monitor.reference.classifier import Reference
 from monitor.service.notices import Happening, Observer, SeriesSeen, WindowAssessed
 from monitor.service.publishing import Watched
-from monitor.tolerances import LEAST_ERROR, NORMAL_95
 
 if TYPE_CHECKING:
     from monitor.shifts.changes import ChangePoints, PriorShiftDetector
@@ -85,7 +84,7 @@ class Series:
     def _changes(self, memory: _Memory, assessed: WindowAssessed) -> tuple[str, ...]:
         key = assessed.window.key
         if memory.values is not None:
-            found = memory.values.update(key.id, _values(reading_of(assessed)))
+            found = memory.values.update(key.id, _values(assessed.reading))
             return tuple(change.series for change in found)
         if memory.events is None or assessed.window.sample is None:
             return ()
@@ -131,18 +130,12 @@ def persistent(flags: Sequence[bool], k: int, m: int) -> bool:
     return sum(flags[-m:]) >= k
 
 
-def _values(reading: Reading) -> dict[str, float]:
+def _values(reading: AnyReading) -> dict[str, float]:
     """The series of a window, each in units of its own sampling error, so that one detector suits all sizes of windows.
 
-    The share of each class (of two classes one says all): its difference from the reference by a standard error, which
-    is the interval's width over twice 1.96. The distance D of each feature: sqrt(n) D by the mean and the standard
-    deviation of Kolmogorov's law.
+    Beside those of its kind, the distance D of each feature: sqrt(n) D by the mean and the standard deviation of
+    Kolmogorov's law.
     """
-    first = 1 if len(reading.classes) == 2 else 0
-    shares = np.subtract(reading.priors, reading.source_priors)[first:]
-    errors = np.maximum(np.subtract(reading.upper, reading.lower)[first:] / (2 * NORMAL_95), LEAST_ERROR)
     distances = (np.sqrt(reading.events) * reading.effects - KOLMOGOROV_MEAN) / KOLMOGOROV_DEVIATION
-    return {
-        **{f"share of {name}": z for name, z in zip(reading.classes[first:], (shares / errors).tolist(), strict=True)},
-        **{f"distance of {name}": z for name, z in zip(reading.features, distances.tolist(), strict=True)},
-    }
+    features = zip(reading.features, distances.tolist(), strict=True)
+    return {**reading.answer.levels(), **{f"distance of {name}": score for name, score in features}}

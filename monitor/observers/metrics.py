@@ -13,12 +13,12 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.samples import Exemplar
 
-from monitor.assessment import verdicts
 from monitor.events import Reason
+from monitor.kinds import AnyReading, Sample
 from monitor.labels import LabelCounts
-from monitor.observers.history import Flow, Histogram, History, Snapshot, StreamFacts, Track
+from monitor.observers.history import History
 from monitor.observers.metric_catalogue import BY_NAME, CATALOGUE, Spec, metric_of_test
-from monitor.observers.window_record import Reading, RelationReading
+from monitor.observers.snapshot import Caps, Flow, Histogram, Snapshot, StreamFacts, Track
 from monitor.ports import NEVER
 from monitor.version import __version__
 
@@ -47,11 +47,11 @@ def families(snapshot: Snapshot, now: float) -> list[Metric]:
             continue
         _last_window(filled, facts, whole)
         if not whole.stale(now):
-            _estimators(filled, whole.latest, snapshot)
+            filled.add_all((facts.stream,), whole.latest.answer.stream_metrics(snapshot.caps.classes))
         for track in tracks.values():
             # A segment that the stream's last window does not hold has no present values.
             if not track.stale(now) and track.latest.key.end >= whole.latest.key.end:
-                _window(filled, track.latest, snapshot)
+                _window(filled, facts, track.latest, snapshot.caps)
                 _alarm(filled, track)
             if track.series is not None and track.series.detector:
                 filled.add("change_points", (facts.stream, track.latest.key.segment), track.change_points)
@@ -85,6 +85,11 @@ class _Filled:
         spec = BY_NAME[name]
         labels = dict(zip(spec.labels, values, strict=True))
         self._family(spec).add_sample(spec.full_name, labels, value, exemplar=_exemplar(window, 1.0))
+
+    def add_all(self, of: tuple[str, ...], samples: Iterable[Sample]) -> None:
+        """Samples of a kind of stream; `of` are the labels that say whose they are."""
+        for name, labels, value in samples:
+            self.add(name, (*of, *labels), value if isinstance(value, int) else _short(value))
 
     def histogram(self, name: str, values: Iterable[str], histogram: Histogram) -> None:
         """All samples of a histogram."""
@@ -125,7 +130,7 @@ def _exemplar(window: str, value: float) -> Exemplar | None:
 def _stream(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
     """What is there from the start, with every label set, so that the first increase is seen as one."""
     stream = facts.stream
-    for verdict in verdicts(regression=facts.relation is not None):
+    for verdict in facts.verdicts:
         outcome = (stream, str(verdict))
         filled.add("windows", outcome, snapshot.windows.get(outcome, 0), snapshot.last_window.get(outcome, ""))
     flow = snapshot.flow
@@ -137,16 +142,12 @@ def _stream(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
             filled.add("rejected", (stream, reason), flow.rejected.get((stream, str(reason)), 0))
     filled.add("series_dropped", (stream,), snapshot.dropped.get(stream, 0))
     filled.histogram("assessment_duration_seconds", (stream,), snapshot.assessing[stream])
-    if facts.relation is None:
+    if stream in snapshot.iterations:
         filled.histogram("estimate_iterations", (stream,), snapshot.iterations[stream])
-    else:
-        filled.add("reference_prediction_error", (stream,), _short(facts.relation.error))
     filled.add("watching_since_timestamp_seconds", (stream,), snapshot.started)
-    filled.add("reference", (stream, facts.reference, facts.estimator), 1)
+    filled.add("reference", (stream, facts.reference, facts.model.estimator), 1)
     filled.add("reference_events", (stream,), facts.reference_events)
-    priors = dict(zip(facts.classes, facts.source_priors, strict=True))
-    for name in facts.classes[: snapshot.caps.classes]:
-        filled.add("source_prior_ratio", (stream, name), _short(priors[name]))
+    filled.add_all((stream,), facts.model.metrics(snapshot.caps.classes))
     if facts.window_seconds is not None:
         filled.add("window_length_seconds", (stream,), facts.window_seconds)
 
@@ -170,12 +171,12 @@ def _labels(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
         filled.add("outcome_labels", (stream, reason), snapshot.outcome_labels.get((stream, reason), 0))
     filled.add("outcome_window_end_timestamp_seconds", (stream,), last.ends / 1e6)
     filled.add("estimates_trusted", (stream,), float(last.trusted))
-    for name in facts.classes[: snapshot.caps.classes]:
+    for name in facts.model.classes[: snapshot.caps.classes]:
         if name in last.classes:
-            one = last.classes[name]
-            filled.add("outcome_realised_ratio", (stream, name), _short(one.realised))
-            filled.add("outcome_error_ratio", (stream, name), _short(one.error))
-            filled.add("outcome_covered", (stream, name), float(one.covered))
+            share = last.classes[name]
+            filled.add("outcome_realised_ratio", (stream, name), _short(share.realised))
+            filled.add("outcome_error_ratio", (stream, name), _short(share.error))
+            filled.add("outcome_covered", (stream, name), float(share.covered))
     for measure, score in (("brier", last.brier), ("log_loss", last.log_loss)):
         if score is not None:
             filled.add(f"outcome_{measure}_before", (stream,), _short(score.before))
@@ -191,39 +192,16 @@ def _last_window(filled: _Filled, facts: StreamFacts, track: Track) -> None:
         filled.add("window_length_seconds", (facts.stream,), (key.end - key.start) / 1e6)
 
 
-def _window(filled: _Filled, reading: Reading, snapshot: Snapshot) -> None:
+def _window(filled: _Filled, facts: StreamFacts, reading: AnyReading, caps: Caps) -> None:
     of = (reading.key.stream, reading.key.segment)
-    for verdict in verdicts(regression=reading.relation is not None):
+    for verdict in facts.verdicts:
         filled.add("verdict", (*of, str(verdict)), float(reading.verdict == verdict))
     filled.add("window_events", of, reading.events)
     filled.add("window_labelled_events", of, reading.labelled)
     filled.add("recalibration_applied", of, float(reading.apply))
-    for number in _strongest_classes(reading, snapshot):
-        name = reading.classes[number]
-        filled.add("prevalence_ratio", (*of, name), _short(reading.priors[number]))
-        filled.add("prevalence_lower_ratio", (*of, name), _short(reading.lower[number]))
-        filled.add("prevalence_upper_ratio", (*of, name), _short(reading.upper[number]))
-        filled.add("multiplier_ratio", (*of, name), _short(reading.multipliers[number]))
-        if reading.realised is not None:
-            filled.add("realised_ratio", (*of, name), _short(reading.realised[number]))
-    if reading.relation is None:
-        filled.add("estimate_converged", of, float(reading.reported.converged))
-        filled.add("estimate_gap", of, _short(reading.reported.gap))
-    else:
-        _relation(filled, of, reading.relation)
+    filled.add_all(of, reading.answer.metrics(caps.classes))
     _tests(filled, of, reading)
-    _features(filled, of, reading, snapshot)
-
-
-def _relation(filled: _Filled, of: tuple[str, str], relation: RelationReading) -> None:
-    filled.add("evidence_labels", of, relation.labels)
-    filled.add("evidence_labels_wanted", of, relation.wanted)
-    for name, error in (
-        ("prediction_error", relation.error),
-        ("prediction_error_corrected", relation.corrected_error),
-    ):
-        if error is not None:
-            filled.add(name, of, _short(error))
+    _features(filled, of, reading, caps)
 
 
 def _alarm(filled: _Filled, track: Track) -> None:
@@ -233,7 +211,7 @@ def _alarm(filled: _Filled, track: Track) -> None:
         filled.add("alarm_windows", of, track.series.flagged)
 
 
-def _tests(filled: _Filled, of: tuple[str, str], reading: Reading) -> None:
+def _tests(filled: _Filled, of: tuple[str, str], reading: AnyReading) -> None:
     for name, test in reading.tests.items():
         parts = {
             "statistic": test.statistic,
@@ -248,31 +226,14 @@ def _tests(filled: _Filled, of: tuple[str, str], reading: Reading) -> None:
                 filled.add(metric_of_test(name, part), of, _short(value))
 
 
-def _features(filled: _Filled, of: tuple[str, str], reading: Reading, snapshot: Snapshot) -> None:
+def _features(filled: _Filled, of: tuple[str, str], reading: AnyReading, caps: Caps) -> None:
     filled.add("features_tested", of, len(reading.features))
     filled.add("features_moved", of, len(reading.moved))
-    most, _ = snapshot.caps.of(reading)
+    most, _ = caps.of(reading)
     for number in reading.strongest(most):
         name = reading.features[number]
         filled.add("feature_effect", (*of, name), _short(reading.effects[number]))
         filled.add("feature_p_value", (*of, name), _short(reading.p_values[number]))
-
-
-def _estimators(filled: _Filled, reading: Reading, snapshot: Snapshot) -> None:
-    stream = reading.key.stream
-    numbers = _strongest_classes(reading, snapshot)
-    for estimate in reading.estimates:
-        filled.add("estimator_converged", (stream, estimate.method), float(estimate.converged))
-        for number in numbers:
-            labels = (stream, estimate.method, reading.classes[number])
-            filled.add("estimator_ratio", labels, _short(estimate.priors[number]))
-
-
-def _strongest_classes(reading: Reading, snapshot: Snapshot) -> list[int]:
-    """Those whose share moved most, at most so many as the cap allows, in the order of the classes."""
-    _, most = snapshot.caps.of(reading)
-    moved = [abs(a - b) for a, b in zip(reading.priors, reading.source_priors, strict=True)]
-    return sorted(sorted(range(len(moved)), key=lambda number: -moved[number])[:most])
 
 
 def _flow(filled: _Filled, flow: Flow, now: float) -> None:

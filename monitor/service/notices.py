@@ -5,8 +5,9 @@ Metrics, the live table, the log and the status page are observers. The service 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from monitor.kinds import Assessed
+from monitor.kinds import AnyReading, Assessed, kind_of, reading_of
 from monitor.labels import LabelFlow, OutcomeResult
 from monitor.ports import Checkpoint
 from monitor.recalibration import Cause, Recalibration, withheld
@@ -31,7 +32,7 @@ class BatchTaken:
     """Labels of earlier events by stream."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WindowAssessed:
     """One window was closed and assessed; its result is written but not yet committed."""
 
@@ -46,6 +47,14 @@ class WindowAssessed:
         """As it was published."""
         message = self.assessment.recalibration
         return withheld(message, Cause.LABELS_DISAGREE, self.doubt) if self.doubt else message
+
+    @cached_property
+    def reading(self) -> AnyReading:
+        """What is remembered of it: made once, for whoever asks first."""
+        answer = kind_of(self.assessment).read(self.assessment, self.window, self.recalibration)
+        return reading_of(
+            self.assessment, answer, self.window, self.recalibration, doubt=self.doubt, seconds=self.seconds
+        )
 
 
 @dataclass(frozen=True, slots=True)

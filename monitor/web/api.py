@@ -15,10 +15,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from monitor.assessment import RegressionResult, WindowResult, rfc3339
+from monitor.kinds import AnyReading
 from monitor.labels import OutcomeResult
 from monitor.limits import LONGEST_WAIT, WAITING_LOOKS
-from monitor.observers.history import History, Snapshot, StreamFacts, Track
-from monitor.observers.window_record import Reading
+from monitor.observers.history import History
+from monitor.observers.snapshot import Snapshot, StreamFacts, Track
 from monitor.recalibration import Recalibration
 from monitor.version import __version__
 
@@ -66,7 +67,7 @@ class Api:
         facts, most = _facts(request, snapshot), _whole_number(request, "limit", 100)
         track = _track(snapshot, facts, request.query_params.get("segment", ""))
         readings = track.readings[-most:] if track else ()
-        return answer(request, [_short(one) for one in reversed(readings)])
+        return answer(request, [_short(reading) for reading in reversed(readings)])
 
     async def result(self, request: Request) -> Response:
         """The whole result of the last window, as it went to the sink."""
@@ -159,29 +160,21 @@ def _whole_number(request: Request, name: str, default: int) -> int:
     return int(given)
 
 
-def _short(one: Reading) -> dict[str, Any]:
-    relation = {} if one.relation is None else {"relation": asdict(one.relation)}
-    return relation | {
-        "window": one.key.id,
-        "segment": one.key.segment,
-        "start": rfc3339(one.key.start),
-        "end": rfc3339(one.key.end),
-        "events": {"used": one.events, "late": one.late, "rejected": one.rejected, "sampled_out": one.sampled_out},
-        "verdict": one.verdict,
-        "reasons": one.reasons,
-        "prevalence": {
-            name: {"estimate": p, "lower": low, "upper": high, "reference": source}
-            for name, p, low, high, source in zip(
-                one.classes, one.priors, one.lower, one.upper, one.source_priors, strict=True
-            )
-        },
-        "estimator": one.reported.method,
-        "converged": one.reported.converged,
-        "realised": None if one.realised is None else dict(zip(one.classes, one.realised, strict=True)),
-        "labelled": one.labelled,
-        "moved": [asdict(feature) for feature in one.moved],
-        "apply": one.apply,
-        "doubt": one.doubt,
+def _short(reading: AnyReading) -> dict[str, Any]:
+    counts = {name: getattr(reading, name) for name in ("late", "rejected", "sampled_out")}
+    return {
+        "window": reading.key.id,
+        "segment": reading.key.segment,
+        "start": rfc3339(reading.key.start),
+        "end": rfc3339(reading.key.end),
+        "events": {"used": reading.events, **counts},
+        "verdict": reading.verdict,
+        "reasons": reading.reasons,
+        "labelled": reading.labelled,
+        "moved": [asdict(feature) for feature in reading.moved],
+        "apply": reading.apply,
+        "doubt": reading.doubt,
+        **reading.answer.summary(),
     }
 
 
@@ -200,14 +193,12 @@ def _changes(track: Track | None) -> list[dict[str, Any]]:
 
 
 def _reference(facts: StreamFacts) -> dict[str, Any]:
-    relation = {} if facts.relation is None else {"relation": asdict(facts.relation)}
-    return relation | {
+    return {
+        "kind": facts.kind,
         "version": facts.reference,
         "events": facts.reference_events,
-        "estimator": facts.estimator,
-        "priors": dict(zip(facts.classes, facts.source_priors, strict=True)),
         "features": facts.features,
-        "positive": facts.positive,
+        **facts.model.summary(),
     }
 
 

@@ -13,7 +13,8 @@ from monitor.errors import ConfigurationError, InputError
 from monitor.kinds import kind_of
 from monitor.limits import SEGMENT_TRACKS
 from monitor.observers.alarms import Series, SeriesPlan, persistent
-from monitor.observers.history import History, facts
+from monitor.observers.history import History
+from monitor.observers.snapshot import facts
 from monitor.service.notices import SeriesSeen, WindowAssessed
 from monitor.service.publishing import Watched
 from monitor.settings.config import load

@@ -6,7 +6,7 @@ import numpy as np
 
 from monitor.assessment.verdict import Verdict
 from monitor.limits import SEGMENT_TRACKS, SEGMENT_WINDOWS
-from monitor.observers.history import SECONDS, Histogram
+from monitor.observers.snapshot import SECONDS, Histogram
 from monitor.service.notices import Reassigned
 from tests.web.made_up import MINUTE, Lagging, Story
 
@@ -128,8 +128,8 @@ def test_the_truth_is_what_the_labelled_events_say() -> None:
     story.window(labels=np.array([0, 0, 1, -1, -1, -1, -1, -1, -1, 2]))
     story.window()
     first, second = story.history.snapshot.tracks["made-up"][""].readings
-    assert (first.realised, first.labelled) == ((0.5, 0.25, 0.25), 4)
-    assert (second.realised, second.labelled) == (None, 0)
+    assert (first.answer.realised, first.labelled) == ((0.5, 0.25, 0.25), 4)
+    assert (second.answer.realised, second.labelled) == (None, 0)
 
 
 def test_a_histogram_counts_each_value_once_and_keeps_the_last_window() -> None:

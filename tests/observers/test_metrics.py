@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from monitor.assessment.verdict import Verdict, verdicts
 from monitor.events.wire import Reason
-from monitor.observers.history import Caps
 from monitor.observers.metric_catalogue import CATALOGUE
 from monitor.observers.metrics import LATE, families, registry
+from monitor.observers.snapshot import Caps
 from monitor.service.notices import SeriesSeen
 from tests.service import regression_streams as streams
 from tests.web.made_up import MINUTE, Lagging, Story, Transacting

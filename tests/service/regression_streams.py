@@ -6,7 +6,8 @@ from functools import cache
 import numpy as np
 
 from monitor.assessment.regressor import assess_regression
-from monitor.observers.history import History, facts
+from monitor.observers.history import History
+from monitor.observers.snapshot import facts
 from monitor.reference.regressor import RegressionReference
 from monitor.regression import Mixture
 from monitor.service.loop import Clock

@@ -6,10 +6,13 @@ import numpy as np
 
 from monitor.assessment.classifier import Assessment, FeatureShift, Test
 from monitor.assessment.verdict import Verdict
+from monitor.kinds.class_mix import ClassifierFacts
+from monitor.kinds.classifier import CLASSIFIER
 from monitor.labels import outcomes
 from monitor.labels.outcomes import OutcomeResult
 from monitor.labels.values import Found, LabelFlow, Stateless, Waiting
-from monitor.observers.history import Caps, History, StreamFacts
+from monitor.observers.history import History
+from monitor.observers.snapshot import Caps, StreamFacts
 from monitor.ports import NEVER, Checkpoint, PartitionReport, Report, SinkReport
 from monitor.priors.estimate import PriorEstimate
 from monitor.recalibration import Recalibration, identity
@@ -100,7 +103,7 @@ class Story:
         key, latest = track.latest.key, track.latest
         told = outcomes.told(track.assessment)
         one = Waiting(self.stream, key.id, key.start, key.end, key.end, key.end, latest.events, told, None)
-        copies = Stateless([None] * 10, np.zeros(10), np.tile(np.array(latest.source_priors), (10, 1)))
+        copies = Stateless([None] * 10, np.zeros(10), np.tile(np.array(latest.answer.source_priors), (10, 1)))
         found = outcomes.outcome(one, NO_LABELS, copies, 3)
         found = outcomes.trusted(found, trusted, "" if trusted else "labels show that the estimate was off")
         self.tell(OutcomeKnown(found))
@@ -148,13 +151,12 @@ def source(classes: int) -> tuple[float, ...]:
 def facts(stream: str, classes: int, features: int) -> StreamFacts:
     return StreamFacts(
         stream=stream,
-        classes=names("class", classes),
-        source_priors=source(classes),
+        kind=CLASSIFIER.name,
+        model=ClassifierFacts(names("class", classes), source(classes), "class_1" if classes == 2 else None, "em"),
+        verdicts=CLASSIFIER.verdicts,
         features=names("feature", features),
-        positive="class_1" if classes == 2 else None,
         reference="0123456789abcdef",
         reference_events=50_000,
-        estimator="em",
         window_seconds=60.0,
     )
 

@@ -16,7 +16,8 @@ import pytest
 from connectors.memory import MemoryLog, MemorySink, MemorySource
 from monitor.errors import ConfigurationError
 from monitor.events.decoding import Decoder
-from monitor.observers.history import History, facts
+from monitor.observers.history import History
+from monitor.observers.snapshot import facts
 from monitor.service.loop import Pace, Service
 from monitor.service.publishing import Watched
 from monitor.settings.config import ServerSettings

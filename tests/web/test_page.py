@@ -15,7 +15,8 @@ from monitor.assessment.verdict import Verdict
 from monitor.web import page, words
 from monitor.web.page import charts
 from monitor.web.page.charts import Bins
-from monitor.web.page.panels import PANELS
+from monitor.web.page.document import PANELS
+from monitor.web.page.panels import COMMON
 from tests.web.made_up import MINUTE, Lagging, Story
 
 VOID = {"meta", "link", "input", "br", "img"}
@@ -158,10 +159,16 @@ def test_names_from_outside_stay_text() -> None:
 
 
 def test_every_panel_has_a_template_and_every_template_a_panel() -> None:
-    templates = {
-        path.name.removesuffix(".html") for path in files("monitor.web").joinpath("templates/panels").iterdir()
-    }
-    assert templates == {panel.__name__ for panel in PANELS}
+    """A kind's own template goes before that for all kinds; two are parts of the headline."""
+    folder = files("monitor.web").joinpath("templates")
+    found = {f"{kind}/{template.name}" for kind in (*PANELS, "panels") for template in folder.joinpath(kind).iterdir()}
+    used = {f"panels/{panel.__name__}.html" for panel in COMMON}
+    for kind, panels in PANELS.items():
+        used |= {f"{kind}/{part}.html" for part in ("figures", "correction")}
+        for panel in panels:
+            own = f"{kind}/{panel.__name__}.html"
+            used.add(own if own in found else f"panels/{panel.__name__}.html")
+    assert used == found
 
 
 def test_only_who_makes_pages_loads_what_makes_them() -> None:

@@ -4,18 +4,19 @@ Text is never inside them: it would stretch too. It stands beside them in HTML. 
 horizontal axis, a list of bins: one window each, or several where there are more windows than the eye can tell apart.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.observers.window_record import Reading
+from monitor.kinds import AnyReading
 from monitor.tolerances import DISTANCE_FLOOR
 from monitor.web.plots import Frame, Mark
-from monitor.web.words import moment, number, percent
+from monitor.web.words import moment, number
 
 MOST_BINS = 160
 MOST_ROWS = 24
@@ -53,10 +54,10 @@ class Chart:
 class Bins:
     """Consecutive windows, a few to a bin when there are many."""
 
-    readings: Sequence[Reading]
+    readings: Sequence[AnyReading]
 
     @cached_property
-    def groups(self) -> tuple[Sequence[Reading], ...]:
+    def groups(self) -> tuple[Sequence[AnyReading], ...]:
         """The windows of each bin; the newest is last."""
         each = -(-len(self.readings) // MOST_BINS)
         return tuple(self.readings[at : at + each] for at in range(0, len(self.readings), each))
@@ -83,19 +84,12 @@ class Bins:
         """The area that all bins share."""
         return Frame(WIDE, height, right=max(1, len(self.groups)), low=low, high=high)
 
-    def series(self, name: str, class_number: int) -> Floats:
-        """One of priors, lower, upper for a class: a bin's mean, or its outermost bound."""
-        values = [[getattr(reading, name)[class_number] for reading in group] for group in self.groups]
-        if name == "priors":
-            return np.array([np.mean(group) for group in values])
-        return np.array([min(group) if name == "lower" else max(group) for group in values])
-
-    def errors(self, name: str) -> Floats:
-        """An error of a regressor's predictions: the mean of each bin; NaN where no window has one."""
-        return np.array([_mean([getattr(reading.relation, name, None) for reading in group]) for group in self.groups])
+    def means(self, value: Callable[[Any], float | None]) -> Floats:
+        """What the windows of each bin answer, on average; NaN where none has a value."""
+        return np.array([_mean([value(reading.answer) for reading in group]) for group in self.groups])
 
     @cached_property
-    def worst(self) -> list[Reading]:
+    def worst(self) -> list[AnyReading]:
         """For each bin the window whose verdict is the gravest."""
         return [max(group, key=lambda reading: reading.verdict.rank) for group in self.groups]
 
@@ -122,42 +116,6 @@ def strip(bins: Bins) -> Chart:
     label = f"Verdicts of {len(bins.readings)} windows: {moved} of them with a shift"
     marks = tuple(Mark(f"v-{verdict}", path) for verdict, path in paths.items())
     return Chart(label, "strip", "verdict", marks, height=STRIP)
-
-
-def prevalence(bins: Bins, class_number: int) -> Chart:
-    """The share of one class over time, with its interval, the reference's share, and the truth where labels tell."""
-    latest = bins.readings[-1]
-    priors, lower, upper = (bins.series(part, class_number) for part in ("priors", "lower", "upper"))
-    claimed = (upper - lower) < 1
-    source = latest.source_priors[class_number]
-    truths = dict(_truths(bins, class_number))
-    low, high = _range([*priors, source, *lower[claimed], *upper[claimed], *truths.values()])
-    frame, xs = bins.frame(low=low, high=high), bins.middles
-    bands = [frame.band(xs[run], lower[run], upper[run]) for run in runs(claimed)]
-    marks = [Mark("source", frame.level(source)), *(Mark("band", band) for band in bands)]
-    marks.append(Mark("line", frame.line(xs, priors)))
-    if truths:
-        marks.append(Mark("truth", frame.dots((xs[at] for at in truths), truths.values())))
-    marks.append(Mark("now", frame.dots(xs[-1:], priors[-1:])))
-    name = latest.classes[class_number]
-    label = f"Share of {name} over {len(bins.readings)} windows, now {percent(priors[-1])}, reference {percent(source)}"
-    return Chart(label, "chart", f"class:{class_number}", tuple(marks), top=percent(high), bottom=percent(low))
-
-
-def error(bins: Bins, reference: float) -> Chart | None:
-    """The error of a regressor's predictions over time, with the reference's; None where no label tells."""
-    errors, corrected = bins.errors("error"), bins.errors("corrected_error")
-    told, known = ~np.isnan(errors), ~np.isnan(corrected)
-    if not told.any():
-        return None
-    top = 1.08 * float(max([*errors[told], *corrected[known], reference]))
-    frame, xs = bins.frame(high=top), bins.middles
-    marks = [Mark("source", frame.level(reference))]
-    marks += [Mark("line", frame.line(xs[run], errors[run])) for run in runs(told)]
-    if known.any():
-        marks.append(Mark("truth", frame.dots(xs[known], corrected[known])))
-    label = f"Error of the predictions over {len(bins.readings)} windows, reference {number(reference)}"
-    return Chart(label, "chart", "error", tuple(marks), top=number(top), bottom="0")
 
 
 def heat(bins: Bins, rows: Sequence[int]) -> Chart:
@@ -208,22 +166,6 @@ def runs(flags: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
     for part in np.split(np.arange(flags.size), np.flatnonzero(np.diff(flags)) + 1):
         if part.size and flags[part[0]]:
             yield part
-
-
-def _truths(bins: Bins, class_number: int) -> Iterator[tuple[int, float]]:
-    for at, group in enumerate(bins.groups):
-        known = [
-            (reading.realised[class_number], reading.labelled) for reading in group if reading.realised is not None
-        ]
-        weight = sum(labelled for _, labelled in known)
-        if weight:
-            yield at, sum(share * labelled for share, labelled in known) / weight
-
-
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    low, high = float(np.min(values)), float(np.max(values))
-    margin = max(0.08 * (high - low), 0.005)
-    return max(0.0, low - margin), min(1.0, high + margin)
 
 
 def _mean(errors: Sequence[float | None]) -> float:

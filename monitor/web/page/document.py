@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from monitor.observers.history import Flow, Snapshot, Track
+from monitor.observers.snapshot import Flow, Snapshot, Track
 from monitor.ports import NEVER
 from monitor.version import __version__
-from monitor.web.page import charts
+from monitor.web.page import charts, classifier, regressor
 from monitor.web.page.charts import Bins
-from monitor.web.page.panels import Card
+from monitor.web.page.panels import COMMON, Card, shown
 from monitor.web.templates import render
 from monitor.web.words import number, seconds
 
@@ -16,25 +16,28 @@ MOST_STREAMS = 12
 """Shown in full on one page; of more, each has a line and a page of its own."""
 MOST_REASONS = 5
 
+PANELS = {"classifier": classifier.PANELS, "regressor": regressor.PANELS}
+"""By kind of stream."""
+
 
 def document(snapshot: Snapshot, now: float, stream: str = "") -> str:
     """The whole page, or that of one stream."""
-    shown = [stream] if stream else list(snapshot.facts)
+    names = [stream] if stream else list(snapshot.facts)
     return render(
         "status.html",
         version=__version__,
         now=int(now * 1e6),
-        moved=_moved(snapshot, shown),
+        moved=_moved(snapshot, names),
         overview=_overview(snapshot, now) if len(snapshot.facts) > 1 and not stream else [],
-        streams=[_stream(snapshot, name, now) for name in shown] if len(shown) <= MOST_STREAMS else [],
+        streams=[_stream(snapshot, name, now) for name in names] if len(names) <= MOST_STREAMS else [],
         flow=_flow(snapshot.flow, snapshot.started, now),
         rejected=sorted(snapshot.flow.rejected.items(), key=lambda item: -item[1])[:MOST_REASONS],
     )
 
 
-def _moved(snapshot: Snapshot, shown: Sequence[str]) -> int:
+def _moved(snapshot: Snapshot, names: Sequence[str]) -> int:
     """What a browser's tab says: how many streams have moved."""
-    tracks = (_whole(snapshot, name) for name in shown)
+    tracks = (_whole(snapshot, name) for name in names)
     return sum(track is not None and track.latest.verdict.moved for track in tracks)
 
 
@@ -57,8 +60,8 @@ def _stream(snapshot: Snapshot, name: str, now: float) -> Mapping[str, Any]:
     facts = snapshot.facts[name]
     if _whole(snapshot, name) is None:
         return {"facts": facts, "panels": {}}
-    card = Card(facts, snapshot.tracks[name], snapshot.outcomes.get(name, ()), now)
-    return {"facts": facts, "panels": card.panels(), "ticks": card.bins.ticks, "values": card.values()}
+    card = Card[Any](facts, snapshot.tracks[name], snapshot.outcomes.get(name, ()), now)
+    return shown(card, PANELS.get(facts.kind, COMMON))
 
 
 def _whole(snapshot: Snapshot, stream: str) -> Track | None:

@@ -1,0 +1,165 @@
+"""What is kept of a classifier's window: how much of each class there was, by whom estimated, and what labels said."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.assessment import Assessment
+from monitor.kinds.reading import Sample, strongest
+from monitor.priors.estimate import PriorEstimate
+from monitor.recalibration import Recalibration
+from monitor.reference.classifier import Reference
+from monitor.tolerances import LEAST_ERROR, NORMAL_95
+from monitor.windows import WindowSummary
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateReading:
+    """One estimator's answer."""
+
+    method: str
+    priors: tuple[float, ...]
+    iterations: int
+    converged: bool
+    gap: float
+    stop_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassMixAnswer:
+    """How much of each class, in one window."""
+
+    classes: tuple[str, ...]
+    source_priors: tuple[float, ...]
+    reported: EstimateReading
+    """The prevalence that is reported, and its interval."""
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    estimates: tuple[EstimateReading, ...]
+    multipliers: tuple[float, ...]
+    realised: tuple[float, ...] | None
+    """Shares of the classes among the labelled events of the window, where there are any."""
+
+    @property
+    def priors(self) -> tuple[float, ...]:
+        """The prevalence that is reported."""
+        return self.reported.priors
+
+    @property
+    def iterations(self) -> int:
+        """Of the reported estimate."""
+        return self.reported.iterations
+
+    @property
+    def leading(self) -> int:
+        """The class whose share moved most."""
+        return int(np.argmax(self._moved()))
+
+    def metrics(self, most: int) -> Iterator[Sample]:
+        """Shares, intervals, multipliers and truth of the classes that moved most."""
+        columns = {
+            "prevalence_ratio": self.priors,
+            "prevalence_lower_ratio": self.lower,
+            "prevalence_upper_ratio": self.upper,
+            "multiplier_ratio": self.multipliers,
+            "realised_ratio": self.realised,
+        }
+        for number in strongest(self._moved(), most):
+            for name, values in columns.items():
+                if values is not None:
+                    yield name, (self.classes[number],), values[number]
+        yield "estimate_converged", (), float(self.reported.converged)
+        yield "estimate_gap", (), self.reported.gap
+
+    def stream_metrics(self, most: int) -> Iterator[Sample]:
+        """What every estimator says."""
+        numbers = strongest(self._moved(), most)
+        for estimate in self.estimates:
+            yield "estimator_converged", (estimate.method,), float(estimate.converged)
+            for number in numbers:
+                yield "estimator_ratio", (estimate.method, self.classes[number]), estimate.priors[number]
+
+    def summary(self) -> Mapping[str, Any]:
+        """For the API."""
+        columns = zip(self.classes, self.priors, self.lower, self.upper, self.source_priors, strict=True)
+        return {
+            "prevalence": {
+                name: {"estimate": prior, "lower": lower, "upper": upper, "reference": source}
+                for name, prior, lower, upper, source in columns
+            },
+            "estimator": self.reported.method,
+            "converged": self.reported.converged,
+            "realised": None if self.realised is None else dict(zip(self.classes, self.realised, strict=True)),
+        }
+
+    def levels(self) -> Mapping[str, float]:
+        """The share of each class: its difference from the reference by a standard error.
+
+        The standard error is the interval's width over twice 1.96. Of two classes one says all.
+        """
+        first = 1 if len(self.classes) == 2 else 0
+        shares = np.subtract(self.priors, self.source_priors)[first:]
+        errors = np.maximum(np.subtract(self.upper, self.lower)[first:] / (2 * NORMAL_95), LEAST_ERROR)
+        scores = (shares / errors).tolist()
+        return {f"share of {name}": score for name, score in zip(self.classes[first:], scores, strict=True)}
+
+    def _moved(self) -> list[float]:
+        """How far the share of each class is from the reference's."""
+        return [abs(prior - source) for prior, source in zip(self.priors, self.source_priors, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierFacts:
+    """What is known of a classifier before its stream's first window."""
+
+    classes: tuple[str, ...]
+    source_priors: tuple[float, ...]
+    positive: str | None
+    estimator: str
+
+    @classmethod
+    def of(cls, reference: Reference) -> "ClassifierFacts":
+        """What its reference says."""
+        priors = _tuple(reference.source_priors)
+        return cls(reference.classes, priors, reference.schema.positive, reference.estimator)
+
+    def metrics(self, most: int) -> Iterator[Sample]:
+        """The reference's shares."""
+        for name, prior in list(zip(self.classes, self.source_priors, strict=True))[:most]:
+            yield "source_prior_ratio", (name,), prior
+
+    def summary(self) -> Mapping[str, Any]:
+        """For the API."""
+        return {
+            "estimator": self.estimator,
+            "priors": dict(zip(self.classes, self.source_priors, strict=True)),
+            "positive": self.positive,
+        }
+
+
+def read(assessment: Assessment, window: WindowSummary, recalibration: Recalibration) -> ClassMixAnswer:
+    """What is remembered of a window."""
+    prevalence = assessment.prevalence
+    return ClassMixAnswer(
+        classes=assessment.classes,
+        source_priors=_tuple(assessment.source_priors),
+        reported=_estimate(prevalence.method, prevalence),
+        lower=_tuple(prevalence.lower),
+        upper=_tuple(prevalence.upper),
+        estimates=tuple(_estimate(name, estimate) for name, estimate in assessment.estimates.items()),
+        multipliers=recalibration.multipliers,
+        realised=tuple(count / window.labelled for count in window.class_counts) or None,
+    )
+
+
+def _estimate(name: str, estimate: PriorEstimate) -> EstimateReading:
+    priors = _tuple(estimate.priors)
+    converged = bool(estimate.converged)
+    return EstimateReading(name, priors, estimate.iterations, converged, estimate.gap, estimate.stop_reason)
+
+
+def _tuple(values: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)

@@ -1,0 +1,190 @@
+"""What can be seen of the service from outside, as frozen values: each stream's windows, and how the loop stands."""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from monitor.assessment import Verdict
+from monitor.kinds import AnyReading, Assessed, ModelFacts, kind_of
+from monitor.labels import LabelFlow, OutcomeResult
+from monitor.limits import CLASS_SERIES, FEATURE_SERIES, SEGMENT_FEATURE_SERIES, STALE_AFTER, STALE_WINDOWS
+from monitor.ports import Report, SinkReport
+from monitor.service.notices import SeriesSeen
+from monitor.service.publishing import Watched
+from monitor.windows import CountPlan, TimePlan
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+ITERATIONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts of values up to each bound, and beyond the last."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    total: float = 0.0
+    last: tuple[str, float] | None = None
+    """The latest value and the window that it comes from."""
+
+    @classmethod
+    def empty(cls, bounds: tuple[float, ...]) -> "Histogram":
+        """Nothing counted yet."""
+        return cls(bounds, (0,) * (len(bounds) + 1))
+
+    def plus(self, value: float, window: str = "") -> "Histogram":
+        """With one more value."""
+        at = bisect_left(self.bounds, value)
+        counts = (*self.counts[:at], self.counts[at] + 1, *self.counts[at + 1 :])
+        return replace(self, counts=counts, total=self.total + value, last=(window, value) if window else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How many features and classes of a window become series; those that moved most go first."""
+
+    features: int = FEATURE_SERIES
+    segment_features: int = SEGMENT_FEATURE_SERIES
+    classes: int = CLASS_SERIES
+
+    def of(self, reading: AnyReading) -> tuple[int, int]:
+        """How many features and classes of this window."""
+        features = self.segment_features if reading.key.segment else self.features
+        return min(features, len(reading.features)), min(self.classes, len(reading.answer.classes))
+
+    def dropped(self, reading: AnyReading) -> int:
+        """How many of them are left out."""
+        features, classes = self.of(reading)
+        return len(reading.features) - features + len(reading.answer.classes) - classes
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """What is known of a stream before its first window."""
+
+    stream: str
+    kind: str
+    """The name of its kind."""
+    model: ModelFacts
+    verdicts: tuple[Verdict, ...]
+    """Those that its windows can get."""
+    features: tuple[str, ...]
+    reference: str
+    """The version of the reference."""
+    reference_events: int
+    window_seconds: float | None
+    """None for count windows, whose length is that of the last one."""
+    window_count: int | None = None
+
+
+def facts(name: str, watched: Watched) -> StreamFacts:
+    """What a stream's reference and plan say about it."""
+    reference, plan, kind = watched.reference, watched.plan, kind_of(watched.reference)
+    return StreamFacts(
+        stream=name,
+        kind=kind.name,
+        model=kind.facts(reference),
+        verdicts=kind.verdicts,
+        features=tuple(feature.name for feature in reference.schema.features),
+        reference=reference.version,
+        reference_events=reference.events,
+        window_seconds=plan.size / 1e6 if isinstance(plan, TimePlan) else None,
+        window_count=plan.count if isinstance(plan, CountPlan) else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Track:
+    """The latest windows of one stream, or of one of its segments; the newest is last."""
+
+    readings: tuple[AnyReading, ...]
+    assessment: Assessed
+    """The newest window's, with its whole result."""
+    recalibration: bytes
+    """The newest window's, as JSON."""
+    assessed_at: float
+    """Wall clock, seconds."""
+    series: SeriesSeen | None = None
+    """What the newest window says together with those before it."""
+    changes: tuple[SeriesSeen, ...] = ()
+    """The latest windows with a change of level."""
+    change_points: int = 0
+    """Changes of level since the start."""
+
+    @property
+    def latest(self) -> AnyReading:
+        """The newest window."""
+        return self.readings[-1]
+
+    def stale(self, now: float) -> bool:
+        """Whether so much time passed without a window that the last one says nothing about the present."""
+        length = (self.latest.key.end - self.latest.key.start) / 1e6
+        return now - self.assessed_at > max(STALE_AFTER, STALE_WINDOWS * length)
+
+
+NOTHING_COMMITTED = Histogram.empty(SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Totals since the start, and how the loop stands."""
+
+    records: Mapping[str, int] = field(default_factory=dict)
+    """By partition."""
+    event_time: Mapping[str, int] = field(default_factory=dict)
+    """By partition: the newest event time; microseconds."""
+    events: Mapping[str, int] = field(default_factory=dict)
+    """By stream."""
+    rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By stream and reason."""
+    late: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By stream and reason."""
+    labels: Mapping[str, int] = field(default_factory=dict)
+    """Labels of earlier events, by stream."""
+    label_flow: Mapping[str, LabelFlow] = field(default_factory=dict)
+    """What waits for labels, by stream."""
+    partitions: tuple[str, ...] = ()
+    idle: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
+    waiting_events: int = 0
+    assessing: int = 0
+    """Windows that are being assessed beside the loop."""
+    reassignments: int = 0
+    commits: Histogram = NOTHING_COMMITTED
+    refused: int = 0
+    last_turn: float | None = None
+    """Wall clock, seconds; so are the next two."""
+    last_batch: float | None = None
+    last_commit: float | None = None
+    report: Report | None = None
+    """What the source says about itself, where it says anything."""
+    sink_report: SinkReport | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """Everything that can be seen from outside at one instant."""
+
+    started: float
+    facts: Mapping[str, StreamFacts]
+    tracks: Mapping[str, Mapping[str, Track]] = field(default_factory=dict)
+    """By stream and segment; the segment of a whole stream is empty."""
+    flow: Flow = Flow()
+    windows: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By stream and verdict."""
+    last_window: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """The id of the newest of those windows."""
+    assessing: Mapping[str, Histogram] = field(default_factory=dict)
+    """Seconds by stream."""
+    iterations: Mapping[str, Histogram] = field(default_factory=dict)
+    """Of the reported estimate, by stream; only where there is one."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Features and classes that the caps kept from becoming series, by stream."""
+    outcomes: Mapping[str, tuple[OutcomeResult, ...]] = field(default_factory=dict)
+    """The latest outcomes by stream; the newest is last."""
+    outcome_count: Mapping[str, int] = field(default_factory=dict)
+    outcome_labels: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By stream and what became of them."""
+    caps: Caps = Caps()
+    generation: int = 0
+    """Grows with every window."""

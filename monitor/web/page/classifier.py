@@ -1,0 +1,163 @@
+"""The panels of a classifier's stream: how much of each class, by whom estimated, and what labels said."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from monitor.kinds import ClassMixAnswer, Reading
+from monitor.labels import OutcomeResult
+from monitor.observers.snapshot import StreamFacts
+from monitor.web.page import panels
+from monitor.web.page.charts import Bins, Chart, Floats, runs
+from monitor.web.page.panels import Card, Panel, Shown
+from monitor.web.plots import Mark
+from monitor.web.words import moment, number, percent
+
+MOST_CLASSES = 6
+OUTCOMES = 5
+
+ClassifierCard = Card[ClassMixAnswer]
+
+
+def headline(card: ClassifierCard) -> Shown:
+    """With the shares of the classes, and what posteriors are multiplied by."""
+    latest = card.latest
+    return {
+        **panels.headline(card),
+        "factors": list(zip(latest.answer.classes, latest.answer.multipliers, strict=True))[:MOST_CLASSES],
+        "shown": shown_classes(card.facts, [latest]),
+    }
+
+
+def classes(card: ClassifierCard) -> Shown:
+    """How much of each class over time."""
+    names, bins = card.latest.answer.classes, card.bins
+    numbers = shown_classes(card.facts, bins.readings)
+    return {
+        "charts": {names[at]: prevalence(bins, at) for at in numbers},
+        "truth": any(reading.answer.realised is not None for reading in bins.readings),
+        "values": {"names": names, "class": {str(at): _rounded(bins, at) for at in numbers}},
+    }
+
+
+def trust(card: ClassifierCard) -> Shown:
+    """Can the numbers be believed: how the estimate was reached, what others say, and every test."""
+    answer = card.latest.answer
+    estimators = [
+        (estimate.method, percent(estimate.priors[answer.leading]), "yes" if estimate.converged else "no")
+        for estimate in answer.estimates
+    ]
+    leading = answer.classes[answer.leading]
+    return {**panels.trust(card), "estimate": answer.reported, "leading": leading, "estimators": estimators}
+
+
+def outcomes(card: ClassifierCard) -> Shown | None:
+    """What labels said afterwards."""
+    if not card.outcomes:
+        return None
+    return {"last": card.outcomes[-1], "rows": [_outcome(outcome) for outcome in reversed(card.outcomes[-OUTCOMES:])]}
+
+
+def segments(card: ClassifierCard) -> Shown | None:
+    """With the share of the class that moved most in the whole stream."""
+    at = card.latest.answer.leading
+
+    def share(answer: ClassMixAnswer) -> str:
+        return f"{percent(answer.priors[at])} ({percent(answer.lower[at])} to {percent(answer.upper[at])})"
+
+    return panels.segments_by(card, card.latest.answer.classes[at], share)
+
+
+PANELS: tuple[Panel, ...] = (
+    headline,
+    panels.verdicts,
+    classes,
+    panels.features,
+    trust,
+    outcomes,
+    panels.events,
+    segments,
+    panels.recent,
+)
+
+
+def shown_classes(facts: StreamFacts, readings: Sequence[Reading[ClassMixAnswer]]) -> list[int]:
+    """The positive one of two; of many those that moved most."""
+    names = facts.model.classes
+    if len(names) == 2:
+        positive = getattr(facts.model, "positive", None)
+        return [names.index(positive) if positive in names else 1]
+    moved = np.max([np.abs(np.subtract(one.answer.priors, one.answer.source_priors)) for one in readings], axis=0)
+    return sorted(np.argsort(-moved, kind="stable")[:MOST_CLASSES].tolist())
+
+
+def prevalence(bins: Bins, class_number: int) -> Chart:
+    """The share of one class over time, with its interval, the reference's share, and the truth where labels tell."""
+    latest: ClassMixAnswer = bins.readings[-1].answer
+    priors, lower, upper = (_series(bins, part, class_number) for part in ("priors", "lower", "upper"))
+    claimed = (upper - lower) < 1
+    source = latest.source_priors[class_number]
+    truths = dict(_truths(bins, class_number))
+    low, high = _range([*priors, source, *lower[claimed], *upper[claimed], *truths.values()])
+    frame, xs = bins.frame(low=low, high=high), bins.middles
+    bands = [frame.band(xs[run], lower[run], upper[run]) for run in runs(claimed)]
+    marks = [Mark("source", frame.level(source)), *(Mark("band", band) for band in bands)]
+    marks.append(Mark("line", frame.line(xs, priors)))
+    if truths:
+        marks.append(Mark("truth", frame.dots((xs[at] for at in truths), truths.values())))
+    marks.append(Mark("now", frame.dots(xs[-1:], priors[-1:])))
+    name = latest.classes[class_number]
+    label = f"Share of {name} over {len(bins.readings)} windows, now {percent(priors[-1])}, reference {percent(source)}"
+    return Chart(label, "chart", f"class:{class_number}", tuple(marks), top=percent(high), bottom=percent(low))
+
+
+def _series(bins: Bins, name: str, class_number: int) -> Floats:
+    """One of priors, lower, upper for a class: a bin's mean, or its outermost bound."""
+    values = [[getattr(reading.answer, name)[class_number] for reading in group] for group in bins.groups]
+    if name == "priors":
+        return np.array([np.mean(group) for group in values])
+    return np.array([min(group) if name == "lower" else max(group) for group in values])
+
+
+def _truths(bins: Bins, class_number: int) -> Iterator[tuple[int, float]]:
+    for at, group in enumerate(bins.groups):
+        known = [
+            (reading.answer.realised[class_number], reading.labelled)
+            for reading in group
+            if reading.answer.realised is not None
+        ]
+        weight = sum(labelled for _, labelled in known)
+        if weight:
+            yield at, sum(share * labelled for share, labelled in known) / weight
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    low, high = float(np.min(values)), float(np.max(values))
+    margin = max(0.08 * (high - low), 0.005)
+    return max(0.0, low - margin), min(1.0, high + margin)
+
+
+def _rounded(bins: Bins, class_number: int) -> list[list[float]]:
+    """Share, lower and upper end of each bin."""
+    parts = (_series(bins, part, class_number) for part in ("priors", "lower", "upper"))
+    return [[round(float(share), 4) for share in shares] for shares in zip(*parts, strict=True)]
+
+
+def _outcome(outcome: OutcomeResult) -> tuple[str, ...]:
+    """A row of their table."""
+    held = sum(share.covered for share in outcome.classes.values())
+    return (
+        moment(outcome.ends),
+        f"{number(outcome.labels.joined)} of {number(outcome.events)}",
+        "" if outcome.coverage is None else f"{held}/{len(outcome.classes)}",
+        _largest_error(outcome),
+        "" if outcome.brier is None else f"{outcome.brier.before:.4f}",
+        "" if outcome.brier is None or not outcome.applied else f"{outcome.brier.after:.4f}",
+    )
+
+
+def _largest_error(outcome: OutcomeResult) -> str:
+    if not outcome.classes:
+        return ""
+    name, worst = max(outcome.classes.items(), key=lambda item: abs(item[1].error))
+    return f"{name} {worst.error:+.3f}"

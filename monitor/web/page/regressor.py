@@ -1,0 +1,58 @@
+"""The panels of a regressor's stream: the error of the predictions, and the labels."""
+
+import numpy as np
+
+from monitor.kinds import RelationAnswer
+from monitor.web.page import panels
+from monitor.web.page.charts import Bins, Chart, runs
+from monitor.web.page.panels import Card, Panel, Shown
+from monitor.web.plots import Mark
+from monitor.web.words import number
+
+RegressorCard = Card[RelationAnswer]
+
+
+def error(card: RegressorCard) -> Shown:
+    """The error of the predictions over time."""
+    errors = card.bins.means(lambda answer: answer.error)
+    chart = error_chart(card.bins, card.latest.answer.reference_error)
+    return {
+        "chart": chart,
+        "corrected": chart is not None and "truth" in {mark.style for mark in chart.marks},
+        "values": {"errors": [None if np.isnan(value) else float(f"{value:.4g}") for value in errors]},
+    }
+
+
+def segments(card: RegressorCard) -> Shown | None:
+    """With the error of their predictions."""
+    return panels.segments_by(
+        card, "error", lambda answer: "no labels" if answer.error is None else number(answer.error)
+    )
+
+
+PANELS: tuple[Panel, ...] = (
+    panels.headline,
+    panels.verdicts,
+    error,
+    panels.features,
+    panels.trust,
+    panels.events,
+    segments,
+    panels.recent,
+)
+
+
+def error_chart(bins: Bins, reference: float) -> Chart | None:
+    """The error of a regressor's predictions over time, with the reference's; None where no label tells."""
+    errors, corrected = bins.means(lambda answer: answer.error), bins.means(lambda answer: answer.corrected_error)
+    told, known = ~np.isnan(errors), ~np.isnan(corrected)
+    if not told.any():
+        return None
+    top = 1.08 * float(max([*errors[told], *corrected[known], reference]))
+    frame, xs = bins.frame(high=top), bins.middles
+    marks = [Mark("source", frame.level(reference))]
+    marks += [Mark("line", frame.line(xs[run], errors[run])) for run in runs(told)]
+    if known.any():
+        marks.append(Mark("truth", frame.dots(xs[known], corrected[known])))
+    label = f"Error of the predictions over {len(bins.readings)} windows, reference {number(reference)}"
+    return Chart(label, "chart", "error", tuple(marks), top=number(top), bottom="0")
