@@ -19,7 +19,7 @@ from monitor.calibration import Calibration
 from monitor.errors import InputError
 from monitor.priors import ESTIMATORS, em
 from monitor.priors.estimate import PriorEstimate, ReferenceView
-from monitor.recalibration import Cause, Grounds, InputCorrection, Recalibration, Validity
+from monitor.recalibration import Cause, Grounds, InputCorrection, May, Recalibration, Validity, gated
 from monitor.shifts.comparable import ShiftReference, common_resolution, comparable_posteriors
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.diagnosis import Diagnosis, diagnose
@@ -147,8 +147,17 @@ class Assessment:
         return result.encode(self.to_result())
 
 
-def assess(window: Window, reference: AssessedReference, level: float = VERDICT_LEVEL) -> Assessment:
-    """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift."""
+def assess(
+    window: Window,
+    reference: AssessedReference,
+    level: float = VERDICT_LEVEL,
+    *,
+    may: Mapping[str, May] | None = None,
+) -> Assessment:
+    """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift.
+
+    `may` names the features that may change their unit, and how: only those are ever corrected.
+    """
     remarks = reference.remarks(window)
     window = reference.matched(window)
     usable = _usable(window, reference)
@@ -200,7 +209,7 @@ def assess(window: Window, reference: AssessedReference, level: float = VERDICT_
             name: FeatureShift(replace(move, name=name), None)
             for name, move in zip(reference.classes, diagnosis.posteriors, strict=True)
         },
-        recalibration=_recalibration(found, prevalence, tests, diagnosis, reference.calibration),
+        recalibration=_recalibration(found, prevalence, tests, _inputs(diagnosis, may or {}), reference.calibration),
     )
 
 
@@ -388,7 +397,7 @@ def _recalibration(
     found: Assessment,
     prevalence: PriorEstimate,
     tests: Mapping[str, Test],
-    diagnosis: Diagnosis,
+    inputs: Mapping[str, InputCorrection],
     calibration: Calibration,
 ) -> Recalibration:
     grounds = Grounds(
@@ -400,7 +409,15 @@ def _recalibration(
         effect=tests["prior-shift"].effect,
         disagreement=tests["disagreement"].effect,
     )
-    inputs = {
+    validity = found.recalibration.validity
+    return recalibration.imply(
+        found.classes, found.source_priors, grounds, inputs, validity, calibration=calibration.to_map()
+    )
+
+
+def _inputs(diagnosis: Diagnosis, may: Mapping[str, May]) -> dict[str, InputCorrection]:
+    """Every input that moved along a line or a curve, and whether it is to be taken back."""
+    moved = {
         diagnosis.features[j].name: InputCorrection(
             one.kind,
             float(one.alpha),
@@ -409,9 +426,6 @@ def _recalibration(
             tuple(float(x) for x in one.correction.reference_knots),
         )
         for j, one in diagnosis.explanations.items()
-        if diagnosis.explained and one.kind in {"linear", "monotone"}
+        if one.kind in {"linear", "monotone"}
     }
-    validity = found.recalibration.validity
-    return recalibration.imply(
-        found.classes, found.source_priors, grounds, inputs, validity, calibration=calibration.to_map()
-    )
+    return {name: gated(name, one, may.get(name), diagnosis.explained) for name, one in moved.items()}

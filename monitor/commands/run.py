@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from monitor.commands.connectors import open_both
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder
-from monitor.kinds import KINDS, kind_of, load_reference
+from monitor.kinds import KINDS, Declared, kind_of, load_reference
 from monitor.observers.alarms import Series, SeriesPlan
 from monitor.observers.logs import Totals, log, logging_to_stderr
 from monitor.ports import Keyed, Sink, Source
@@ -149,8 +149,12 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 awaited=None if stream.labels is None else stream.labels.awaited,
                 corrected=stream.corrected,
                 sampled=stream.changes == "prior-shift",
-                outline=None if stream.outline is None else _attempt(problems, partial(_outline, stream, schema)),
+                declared=Declared(
+                    None if stream.outline is None else _attempt(problems, partial(_outline, stream, schema)),
+                    {feature: said.may for feature, said in stream.features.items() if said.may is not None},
+                ),
             )
+            problems.extend(f"streams.{name}.features: {problem}" for problem in _strangers(stream, schema))
     if ends is None or problems:
         raise ConfigurationError(problems)
     return *ends, watched
@@ -166,6 +170,13 @@ def _misplaced(stream: StreamSettings, reference: FiledReference) -> Iterator[st
             yield f"`{setting}` is for {takers}; the reference is a {own.name}'s{labels}"
 
 
+def _strangers(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]:
+    """Features with settings that the reference does not know."""
+    known = {feature.name for feature in schema.features}
+    for name in stream.features.keys() - known:
+        yield f"{name!r} is none of the reference's features {sorted(known)}"
+
+
 def _outline(stream: StreamSettings, schema: StreamSchema) -> Outline:
     """The decisions of the stream's tree or forest, each on a feature that the stream has."""
     assert stream.outline is not None  # noqa: S101 - opened() has looked
@@ -174,7 +185,9 @@ def _outline(stream: StreamSettings, schema: StreamSchema) -> Outline:
     except OSError as error:
         raise ConfigurationError([f"{stream.outline}: cannot be read: {error}"]) from error
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError([f"{stream.outline}: not the JSON of a model's outline: {error!r}"]) from error
+        raise ConfigurationError(
+            [f"{stream.outline}: not the JSON of a model's outline: {error!r}; export it again"]
+        ) from error
     unknown = sorted(set(outline.names) - {feature.name for feature in schema.features})
     if unknown:
         raise ConfigurationError(

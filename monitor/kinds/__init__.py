@@ -5,7 +5,7 @@ import os
 from monitor.kinds.assessed import Assessed
 from monitor.kinds.class_mix import ClassMixAnswer
 from monitor.kinds.classifier import CLASSIFIER
-from monitor.kinds.kind import AnyKind, Kind
+from monitor.kinds.kind import AnyKind, Declared, Kind
 from monitor.kinds.reading import Answer, AnyReading, ModelFacts, Reading, Sample, reading_of
 from monitor.kinds.regressor import REGRESSOR
 from monitor.kinds.relation import RelationAnswer
@@ -18,6 +18,7 @@ __all__ = [
     "AnyReading",
     "Assessed",
     "ClassMixAnswer",
+    "Declared",
     "Kind",
     "ModelFacts",
     "Reading",

@@ -2,23 +2,32 @@
 
 from dataclasses import replace
 
-from monitor.assessment import Assessment, assess, verdicts
+import numpy as np
+
+from monitor.assessment import Assessment, Verdict, assess, verdicts
 from monitor.kinds.class_mix import ClassifierFacts, read
-from monitor.kinds.kind import Kind
+from monitor.kinds.kind import Declared, Kind
 from monitor.reference.atoms import largest_atom
 from monitor.reference.classifier import Reference
-from monitor.shifts.outline import Outline, follow
+from monitor.shifts.outline import follow
 from monitor.tolerances import ATOM_SHARE
 from monitor.windows import Window, spread_rows
 
 
-def _assess(window: Window, reference: Reference, outline: Outline | None) -> Assessment:
+def _assess(window: Window, reference: Reference, declared: Declared) -> Assessment:
     """With an outline, the feed carries the thresholds that follow from the corrections of its inputs."""
-    assessment = assess(window, reference)
-    if outline is None:
+    assessment = assess(window, reference, may=declared.may)
+    if declared.outline is None:
         return assessment
-    moved = {name: one for name, one in assessment.recalibration.inputs.items() if name in outline.names}
-    tree = follow(outline, moved)
+    outline, rows = declared.outline, None
+    if window.features is not None:
+        columns = [[feature.feature.name for feature in reference.features].index(name) for name in outline.names]
+        rows = np.asfortranarray(window.features[:, columns], dtype=np.float32)
+    mixed = assessment.verdict is Verdict.PRIOR_AND_COVARIATE_SHIFT
+    mix = assessment.prevalence.priors if mixed else reference.source_priors
+    inputs = assessment.recalibration.inputs
+    applied = {name: one for name, one in inputs.items() if one.apply and name in outline.names}
+    tree = follow(outline, applied, rows, outline.ratios(reference.classes, mix))
     return replace(assessment, recalibration=replace(assessment.recalibration, tree=tree))
 
 
@@ -31,7 +40,7 @@ def _described(reference: Reference) -> str:
 CLASSIFIER = Kind(
     name="classifier",
     reference=Reference,
-    settings=frozenset({"labels", "outline", "corrected", 'changes = "prior-shift"'}),
+    settings=frozenset({"labels", "outline", "features", "corrected", 'changes = "prior-shift"'}),
     labels="labels",
     verdicts=verdicts(regression=False),
     assess=_assess,

@@ -1,17 +1,28 @@
 """What a kind of stream has to provide. Everything that differs between kinds is asked for here, and nowhere else."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from monitor.arrays import Matrix
 from monitor.assessment import Verdict
 from monitor.kinds.assessed import Assessed
 from monitor.kinds.reading import Answer, ModelFacts
-from monitor.recalibration import Recalibration
+from monitor.recalibration import May, Recalibration
 from monitor.reference.base import FiledReference
 from monitor.shifts.outline import Outline
 from monitor.windows import Plan, Window, WindowSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What has been said of a stream's model and its inputs, which events cannot show."""
+
+    outline: Outline | None = None
+    """Of a model that is a versatile tree or forest: the feed then carries its adapted thresholds."""
+    may: Mapping[str, May] = field(default_factory=dict)
+    """How features may change without a change of what they mean, by name."""
+
 
 ReferenceT = TypeVar("ReferenceT", bound=FiledReference)
 AssessedT = TypeVar("AssessedT", bound=Assessed)
@@ -30,8 +41,8 @@ class Kind(Generic[ReferenceT, AssessedT]):
     """The one among them that is about labels which come later."""
     verdicts: tuple[Verdict, ...]
     """Those that its windows can get."""
-    assess: Callable[[Window, ReferenceT, Outline | None], AssessedT]
-    """The answer about one window; the outline is that of the stream's model, where it has one."""
+    assess: Callable[[Window, ReferenceT, Declared], AssessedT]
+    """The answer about one window."""
     plan: Callable[[Plan, ReferenceT, int | None], Plan]
     """The rules of the stream's windows, with what this kind gathers beside events; `evidence` in microseconds."""
     described: Callable[[ReferenceT], str]

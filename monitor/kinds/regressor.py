@@ -27,7 +27,7 @@ REGRESSOR = Kind(
     settings=frozenset({"evidence"}),
     labels="evidence",
     verdicts=verdicts(regression=True),
-    assess=lambda window, reference, _outline: assess_regression(window, reference),
+    assess=lambda window, reference, _declared: assess_regression(window, reference),
     plan=_plan,
     described=_described,
     sample=lambda _window, _reference: None,

@@ -7,8 +7,10 @@ nothing at all for lists.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from monitor.recalibration.calibration_map import CalibrationMap
+from monitor.recalibration.applying import corrected_rows, reweighted
+from monitor.recalibration.calibration_map import CalibrationMap, CalibrationMethod
 from monitor.recalibration.causes import Cause
+from monitor.recalibration.inputs_rule import May, gated
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity, identity, settled, withheld
 from monitor.recalibration.relation import RegressionRecalibration, RelationCorrection, RelationParameters
 
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from monitor.recalibration.client import RecalibrationClient
     from monitor.recalibration.kafka_feed import KafkaFeed
     from monitor.recalibration.rule import DISAGREEMENT, Grounds, imply, justified
-from monitor.recalibration.applying import corrected_rows, reweighted
-from monitor.recalibration.calibration_map import CalibrationMethod
 
 __all__ = [
     "DISAGREEMENT",
@@ -28,6 +28,7 @@ __all__ = [
     "Grounds",
     "InputCorrection",
     "KafkaFeed",
+    "May",
     "RecalibratedClassifier",
     "Recalibration",
     "RecalibrationClient",
@@ -36,6 +37,7 @@ __all__ = [
     "RelationParameters",
     "Validity",
     "corrected_rows",
+    "gated",
     "identity",
     "imply",
     "justified",

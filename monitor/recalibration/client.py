@@ -186,11 +186,11 @@ class RecalibrationClient:
         return scored_threshold(y, threshold, message.source_priors, message.target_priors, calibrate)
 
     def correct_input(self, name: str, values: ArrayLike) -> NDArray[np.float64]:
-        """Values of an input taken back to the scale that the model knows."""
+        """Values of an input taken back to the scale that the model knows; as they are where that is not to be done."""
         given = np.asarray(values, dtype=np.float64)
         message = self._message()
         correction = message.inputs.get(name) if message else None
-        return given if correction is None else corrected_input(correction, given)
+        return given if correction is None or not correction.apply else corrected_input(correction, given)
 
     def correct_predictions(self, predictions: ArrayLike, features: Any = None) -> NDArray[np.float64]:
         """A regressor's predictions, moved by what the mean of the label has changed by.
@@ -210,9 +210,9 @@ class RecalibrationClient:
         return np.where(np.isfinite(change), given + change, given)
 
     def tree(self) -> Mapping[str, Any] | None:
-        """What `with_thresholds` of the stream's versatile tree or forest takes; None if the feed has none in force."""
+        """What `with_thresholds` of the stream's versatile tree or forest takes; None where none is to be applied."""
         message = self._message()
-        return None if message is None else message.tree
+        return message.tree if message is not None and message.tree and message.tree["apply"] else None
 
     def _message(self) -> Recalibration | None:
         """The last one, until it expires."""

@@ -18,7 +18,7 @@ from urllib.request import Request, urlopen
 
 from monitor.recalibration.calibration_map import calibration_map
 from monitor.recalibration.causes import Cause
-from monitor.recalibration.first_version import cause_of
+from monitor.recalibration.first_version import cause_of, tree_of
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
 from monitor.recalibration.numbers import finite
 from monitor.recalibration.relation import of_regression
@@ -163,7 +163,7 @@ def decoded(table: Mapping[str, Any]) -> Recalibration:
             cause=Cause(table["cause"]) if "cause" in table else cause_of(table),
             reason=str(table["reason"]),
             calibration=None if calibration is None else calibration_map(calibration, len(classes)),
-            tree=table.get("tree"),
+            tree=tree_of(table),
         )
         return of_regression(plain, table["relation"]) if "relation" in table else plain
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
@@ -172,6 +172,13 @@ def decoded(table: Mapping[str, Any]) -> Recalibration:
 
 def _input(table: Mapping[str, Any]) -> InputCorrection:
     window = finite(table["window"])
-    knots = {"window": window, "reference": finite(table["reference"], len(window))}
     alpha, beta = finite((table["alpha"], table["beta"]))
-    return InputCorrection(kind=str(table["kind"]), alpha=alpha, beta=beta, **knots)
+    return InputCorrection(
+        kind=str(table["kind"]),
+        alpha=alpha,
+        beta=beta,
+        window=window,
+        reference=finite(table["reference"], len(window)),
+        apply=bool(table.get("apply")),
+        reason=str(table.get("reason", "")),
+    )

@@ -1,4 +1,8 @@
-"""What messages of the first version do not say in so many words: they had no `cause`, only their reason."""
+"""What messages of the first version do not say in so many words.
+
+They had no `cause`, only their reason. They did not say either whether an input, or a tree's thresholds, are to be
+corrected, and sent what fitted the values best: without somebody's word for it that is not applied any more.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,3 +35,11 @@ def cause_of(table: Mapping[str, Any]) -> Cause:
         return Cause.TOO_FEW_LABELS
     reason = str(table["reason"])
     return next((cause for start, cause in _REASONS.items() if reason.startswith(start)), Cause.NOTHING_KNOWN)
+
+
+def tree_of(table: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The thresholds of a message, which in the first version did not say whether they are to be applied."""
+    tree = table.get("tree")
+    if not isinstance(tree, Mapping) or isinstance(tree.get("apply"), bool):
+        return tree
+    return {**tree, "apply": False, "reason": "a message of the first version does not say whether to apply it"}

@@ -16,13 +16,20 @@ class InputCorrection:
     """How one input is taken back to the scale the model knows."""
 
     kind: str
-    """`linear` or `monotone`."""
+    """`linear`, `monotone`, or `none` where nothing is to be done: then alpha is 1 and beta 0."""
     alpha: float
-    beta: float
     """window = alpha x reference + beta; for `monotone` the line that is followed outside the knots."""
+    beta: float
+    """See alpha."""
     window: tuple[float, ...] = ()
+    """Percentiles of the window, ascending, each of which stands for the value of `reference` at the same place;
+    between two of them values are interpolated. Empty unless `monotone`."""
     reference: tuple[float, ...] = ()
-    """Matching percentiles of a monotone map."""
+    """See window."""
+    apply: bool = False
+    """Whether the input is to be corrected; this does not hang on the message's own `apply`, nor that on this."""
+    reason: str = ""
+    """Why, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +76,9 @@ class Recalibration:
     calibration: CalibrationMap | None = None
     """What posteriors go through before they are multiplied; null stands for none, as it always does unless `apply`."""
     tree: Mapping[str, Any] | None = None
-    """Where the stream's model is a versatile tree or forest whose outline the monitor has: its adapted thresholds,
-    which the model's `with_thresholds` takes. They follow from `inputs`, whether or not `apply`."""
+    """Where the stream's model is a versatile tree or forest whose outline the monitor has: its thresholds, which the
+    model's `with_thresholds` takes, with an `apply` and a `reason` of their own. They follow the corrected inputs, of
+    which they take the place: correct inputs or thresholds, not both."""
 
 
 def settled(previous: Recalibration | None, current: Recalibration) -> Recalibration:

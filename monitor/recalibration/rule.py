@@ -65,9 +65,7 @@ def imply(
         multipliers=ratios,
         log_multipliers=tuple(float(np.log(ratio)) if ratio > 0 else GONE for ratio in ratios),
         thresholds=_thresholds(classes, source, target if apply else source, calibration if apply else None),
-        # The values alone cannot tell a stretch from a mirror image, and to mirror an input that was stretched ruins
-        # the scores: what does not keep the order of the values is left alone.
-        inputs={name: one for name, one in inputs.items() if one.alpha > 0},
+        inputs=inputs,
         validity=validity,
         apply=apply,
         cause=cause,

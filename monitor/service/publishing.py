@@ -4,17 +4,16 @@ Pure: it depends on the window and on the stream's settings alone, so it may run
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from monitor.assessment import encode
-from monitor.kinds import Assessed, kind_of
+from monitor.kinds import Assessed, Declared, kind_of
 from monitor.labels import Awaited
 from monitor.limits import SEGMENTS_WATCHED
 from monitor.ports import Message
 from monitor.recalibration import Cause, withheld
 from monitor.reference.base import FiledReference
 from monitor.service.corrected_events import Corrected, corrected_events
-from monitor.shifts.outline import Outline
 from monitor.windows import Plan, Window, WindowKey, WindowSummary, by_segment
 
 
@@ -30,8 +29,7 @@ class Watched:
     """Whether, and how long, windows wait for labels."""
     corrected: Corrected = "no"
     """Whether events are published once more with corrected posteriors: when their window closes, or as they come."""
-    outline: Outline | None = None
-    """Of the stream's model, where that is a versatile tree or forest: the feed carries its adapted thresholds."""
+    declared: Declared = field(default_factory=Declared)
 
     sampled: bool = False
     """Whether some of a window's events are told beside its assessment, for a detector that looks at events."""
@@ -55,7 +53,7 @@ def published(window: Window, watched: Watched) -> Iterator[Published]:
     """One for the whole window, then one for each of its segments."""
     reference, kind = watched.reference, kind_of(watched.reference)
     for part in (window, *by_segment(window, watched.most_segments)):
-        assessment = kind.assess(part, reference, watched.outline)
+        assessment = kind.assess(part, reference, watched.declared)
         sample = kind.sample(part, reference) if watched.sampled else None
         again = watched.corrected == "window" and not part.key.segment
         yield Published(

@@ -30,6 +30,7 @@ from monitor.limits import (
     SEGMENTS_WATCHED,
 )
 from monitor.ports.options import Duration, read, substituted
+from monitor.recalibration import May
 from monitor.service.corrected_events import Corrected
 from monitor.service.dead_letters import DeadLetterLimits
 from monitor.windows import CountPlan, Plan, TimePlan
@@ -117,6 +118,15 @@ class AlarmSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureSettings:
+    """What the values of one feature cannot show."""
+
+    may: May | None = None
+    """rescale: it may change its unit, so that along a line its values are taken back to the reference's. remap: along
+    any curve that keeps their order. Without it a moved feature is taken for other events, and never corrected."""
+
+
+@dataclass(frozen=True, slots=True)
 class StreamSettings:
     """One stream: what it is compared with, and its windows."""
 
@@ -141,6 +151,8 @@ class StreamSettings:
     outline: Path | None = None
     """Of a model that is a versatile tree or forest: the JSON of its `outline()`. The feed then carries the thresholds
     that follow from each window's input corrections."""
+    features: Mapping[str, FeatureSettings] = field(default_factory=dict)
+    """By name; only those of which there is something to say."""
     evidence: Duration | None = None
     """Of a regression stream: how far back labels count where one window has too few of them, and how much later than
     its event a label may come and still join it by its id. A restart reads as far back. By default only labels that
@@ -157,7 +169,7 @@ class StreamSettings:
         """Whether a setting (`setting`, or `setting = "value"`) was made."""
         name, _, value = setting.partition(" = ")
         said = getattr(self, name)
-        return said == value.strip('"') if value else said not in (None, "no")
+        return said == value.strip('"') if value else said not in (None, "no", {})
 
 
 @dataclass(frozen=True, slots=True)

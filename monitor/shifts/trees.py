@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from monitor.arrays import Flags, Matrix, Vector, frozen_labels, frozen_vector
+from monitor.arrays import Flags, Matrix, Vector, frozen_vector
 from monitor.errors import InputError
 from monitor.shifts.adaptation import (
     Adaptation,
@@ -46,7 +46,7 @@ from monitor.shifts.adaptation import (
 )
 from monitor.shifts.covariates import Direction
 from monitor.shifts.nodes import LEAF, Columns, Rule, SplitCounts, Tree, adapted_thresholds, rebuilt, split_counts
-from monitor.shifts.outline import Outline, TreeOutline, node_numbers, thresholds_message, understood
+from monitor.shifts.outline import Outline, node_numbers, thresholds_message, tree_outline, understood
 from monitor.tolerances import ATTRIBUTE_LEVEL
 
 
@@ -158,12 +158,9 @@ class _Versatile:
     def outline(self) -> Outline:
         """The decisions of the fitted model, for a monitor that adapts its thresholds without having it."""
         check_is_fitted(self)
-        trees = []
-        for tree in self._fitted_trees():
-            inner = np.flatnonzero(tree.children_left != LEAF)
-            nodes, attributes = frozen_labels(inner, "nodes"), frozen_labels(tree.feature[inner], "attributes")
-            trees.append(TreeOutline(nodes, attributes, frozen_vector(tree.threshold[inner], "thresholds")))
-        return Outline(self._fingerprint(), self.training_.names, tuple(trees))
+        trees = tuple(map(tree_outline, self._fitted_trees(), self.split_counts_))
+        priors = frozen_vector(self.training_.priors, "priors")
+        return Outline(self._fingerprint(), self.training_.names, tuple(map(str, self.classes_)), priors, trees)
 
     def with_thresholds(self, message: Mapping[str, Any]) -> AdaptedModel:
         """The adapted model that a message of `AdaptedModel.to_message` or `outline.follow` describes.

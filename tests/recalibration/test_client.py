@@ -43,7 +43,7 @@ def message(target: tuple[float, ...] = (0.1, 0.2, 0.7), window: str = "w1", str
         target_priors=target,
         multipliers=multipliers,
         log_multipliers=tuple(float(np.log(m)) for m in multipliers),
-        inputs={"amount": InputCorrection("linear", 2.0, 1.0)},
+        inputs={"amount": InputCorrection("linear", 2.0, 1.0, apply=True)},
         validity=Validity(stream=stream, window=window),
         apply=True,
         reason="the mix moved",
@@ -155,7 +155,7 @@ def test_a_correction_outlives_its_monitor_until_it_expires() -> None:
 
 def test_inputs_are_taken_back_along_the_line_or_the_knots() -> None:
     np.testing.assert_allclose(client_of(message()).correct_input("amount", [5.0, 1.0]), [2.0, 0.0])
-    curve = InputCorrection("monotone", 1.0, 10.0, window=(0.0, 1.0, 4.0), reference=(0.0, 1.0, 2.0))
+    curve = InputCorrection("monotone", 1.0, 10.0, window=(0.0, 1.0, 4.0), reference=(0.0, 1.0, 2.0), apply=True)
     bent = client_of(replace(message(), inputs={"amount": curve}))
     np.testing.assert_allclose(bent.correct_input("amount", [0.5, 2.5, 20.0]), [0.5, 1.5, 10.0])
 

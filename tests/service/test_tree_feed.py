@@ -54,11 +54,38 @@ def written(folder: Path, model: VersatileTreeClassifier | VersatileForestClassi
     return served[ROWS:]
 
 
+def declare(folder: Path) -> None:
+    with (folder / "shiftwatch.toml").open("a") as file:
+        file.write('[streams.trees.features.x4]\nmay = "rescale"\n')
+
+
+def test_without_a_word_about_the_feature_the_model_stays_as_it_is(tmp_path: Path) -> None:
+    served = written(tmp_path, VersatileTreeClassifier(min_samples_leaf=20))
+    assert run(tmp_path / "shiftwatch.toml") == 0
+    with RecalibrationClient(tmp_path / "recalibrations.jsonl", stream="trees") as client:
+        assert client.tree() is None
+        np.testing.assert_array_equal(client.correct_input("x4", served[:, 4]), served[:, 4])
+        message = client.status().recalibration
+    assert message is not None
+    assert message.tree is not None
+    assert "nobody has said that it may" in message.inputs["x4"].reason
+    assert message.tree["reason"] == "no input that the model decides by is to be corrected"
+
+
+def test_a_word_about_a_feature_that_the_reference_does_not_have_stops_the_start(tmp_path: Path) -> None:
+    written(tmp_path, VersatileTreeClassifier(min_samples_leaf=20))
+    with (tmp_path / "shiftwatch.toml").open("a") as file:
+        file.write('[streams.trees.features.x9]\nmay = "rescale"\n')
+    with pytest.raises(ConfigurationError, match=r"streams.trees.features: 'x9' is none of the reference's features"):
+        run(tmp_path / "shiftwatch.toml")
+
+
 @pytest.mark.parametrize("model", [VersatileTreeClassifier(min_samples_leaf=20), VersatileForestClassifier(5)])
 def test_a_scoring_service_adapts_its_model_by_the_feed_alone(
     tmp_path: Path, model: VersatileTreeClassifier | VersatileForestClassifier
 ) -> None:
     served = written(tmp_path, model)
+    declare(tmp_path)
     truth = problem()[1][3 * ROWS :]
     assert run(tmp_path / "shiftwatch.toml") == 0
 

@@ -285,10 +285,31 @@ def test_a_monitor_adapts_thresholds_from_an_outline_as_the_model_itself_would(m
     told["x0"] = covariates.explain(model.training_.values[0], -D[:, 0], direction="decreasing")
     outline = Outline.from_message(json.loads(json.dumps(model.outline().to_message())))
     message = follow(outline, told)
-    assert message == model.adapt_from(told).to_message()
+    assert message["apply"]
+    assert {name: message[name] for name in ("model", "record", "trees")} == model.adapt_from(told).to_message()
     assert message["trees"][0]["swapped"]
     received = model.with_thresholds(json.loads(json.dumps(message)))
     np.testing.assert_array_equal(received.predict(moved), model.adapt_from(told).predict(moved))
+
+
+@pytest.mark.parametrize("make", [VersatileTreeClassifier, lambda **k: VersatileForestClassifier(3, **k)])
+def test_with_the_windows_rows_percentiles_are_those_of_each_node_as_in_the_model_itself(make) -> None:
+    X, y, D, _ = problem()
+    model = make(min_samples_leaf=20, random_state=1).fit(X, y)
+    moved = SHIFTS["mixture"](D).astype(np.float32)
+    explained = {f"x{j}": covariates.explain(model.training_.values[j], np.float64(moved[:, j])) for j in range(6)}
+    told = {name: each for name, each in explained.items() if each.kind != "none"}
+    assert "monotone" in {each.kind for each in told.values()}
+    outline = Outline.from_message(json.loads(json.dumps(model.outline().to_message())))
+    ours = follow(outline, told, moved, outline.ratios(["1", "0"], model.training_.priors[::-1]))["trees"]
+    assert ours == model.adapt(moved).to_message()["trees"]
+    assert ours != follow(outline, told)["trees"]
+
+
+def test_without_corrections_nothing_moves_and_nothing_is_to_be_applied(fitted) -> None:
+    message = follow(fitted[0].outline(), {})
+    assert (message["apply"], message["trees"]) == (False, [{"nodes": [], "thresholds": [], "swapped": []}])
+    np.testing.assert_array_equal(fitted[0].outline().ratios(["no", "yes"], np.array([0.5, 0.5])), [1.0, 1.0])
 
 
 def test_an_outline_whose_attributes_do_not_exist_is_refused(fitted) -> None:
@@ -331,6 +352,25 @@ def test_a_mangled_message_is_one_clear_error(fitted, change) -> None:
         tree.with_thresholds(change(tree.adapt(X).to_message()))
 
 
+STUMP = {
+    "nodes": [0],
+    "attributes": [0],
+    "thresholds": [1.0],
+    "left": [1],
+    "right": [2],
+    "missing_left": [True],
+    "left_rows": [[1.0, 2.0]],
+    "right_rows": [[3.0, 4.0]],
+}
+"""A tree of one decision."""
+
+
+def test_a_tree_of_one_decision_and_one_of_none_have_an_outline(fitted) -> None:
+    message = fitted[0].outline().to_message() | {"trees": [STUMP, {name: [] for name in STUMP}]}
+    stump, leaf = Outline.from_message(message).trees
+    assert (stump.node_count, stump.inner.tolist(), leaf.node_count, leaf.inner.tolist()) == (3, [0], 1, [])
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -340,6 +380,11 @@ def test_a_mangled_message_is_one_clear_error(fitted, change) -> None:
         {"trees": [{"nodes": [0], "attributes": [0], "thresholds": [float("nan")]}]},
         {"trees": [{"nodes": [0, 0], "attributes": [0, 0], "thresholds": [1.0, 2.0]}]},
         {"trees": [{"nodes": [0], "attributes": [10**30], "thresholds": [1.0]}]},
+        {"priors": [0.5]},
+        {"trees": [STUMP | {"left": [0]}]},
+        {"trees": [STUMP | {"right": [1]}]},
+        {"trees": [STUMP | {"left_rows": [[-1.0, 2.0]]}]},
+        {"trees": [STUMP | {"left_rows": [[1.0]]}]},
     ],
 )
 def test_a_mangled_outline_is_one_clear_error(fitted, change) -> None:
