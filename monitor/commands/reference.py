@@ -42,6 +42,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     for kind, meaning in meanings.items():
         help_text = f"a column that {meaning}; once for each"
         build.add_argument(f"--{kind}", action="append", default=[], metavar="NAME", help=help_text)
+    build.add_argument(
+        "--times", default="", help="how times are written, as in a stream's settings: seconds, utc, ..."
+    )
     build.add_argument("--seed", type=_seed, default=0, help="for folds, samples and simulations (default: 0)")
     build.add_argument("--no-report", action="store_true", help="do not write the report")
     build.set_defaults(run=_build)
@@ -72,7 +75,7 @@ def _build(given: argparse.Namespace) -> int:
     page, data = _report_places(given.holdout, given.out)
     classes = tuple(name.strip() for name in given.classes.split(",") if name.strip())
     kinds = Kinds(tuple(given.category), tuple(given.number), tuple(given.ignore))
-    wanted = Wanted(given.stream, classes, given.positive, kinds)
+    wanted = Wanted(given.stream, classes, given.positive, kinds, given.times)
     facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source": given.holdout.name}
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from monitor.commands.connectors import open_both
 from monitor.errors import ConfigurationError, ShiftwatchError
-from monitor.events import Decoder
+from monitor.events import Decoder, TimeReading
 from monitor.kinds import KINDS, Declared, kind_of, load_reference
 from monitor.observers.alarms import Series, SeriesPlan
 from monitor.observers.logs import Totals, log, logging_to_stderr
@@ -204,6 +204,7 @@ def service(
         [one.reference.schema for one in watched.values()],
         segments={name: stream.segments for name, stream in config.streams.items()},
         identified=[name for name, one in watched.items() if one.identified or config.streams[name].evidence],
+        times={name: TimeReading.of(stream.times) for name, stream in config.streams.items()},
     )
     pace = Pace(
         commit=config.pace.commit / 1e6, idle=config.pace.idle / 1e6, most_waiting=config.pace.max_waiting_events

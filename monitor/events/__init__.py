@@ -2,6 +2,7 @@
 
 from monitor.events.checks import Scored
 from monitor.events.decoding import DecodedBatch, Decoder, LateLabels, Rejected
+from monitor.events.timestamps import TimeReading
 from monitor.events.wire import Reason, keyed_struct
 
 __all__ = [
@@ -11,5 +12,6 @@ __all__ = [
     "Reason",
     "Rejected",
     "Scored",
+    "TimeReading",
     "keyed_struct",
 ]

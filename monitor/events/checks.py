@@ -7,13 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import UNLABELLED, Flags, Labels, Matrix, Vector
 from monitor.events.extraction import BAD_LABEL, Extract
-from monitor.events.timestamps import BAD_TIME, NO_TIME, Times, from_rfc3339
+from monitor.events.timestamps import (
+    LIKELY_MICROSECONDS,
+    LIKELY_NANOSECONDS,
+    LIKELY_SECONDS,
+    NO_TIME,
+    WITHOUT_OFFSET,
+    Times,
+    from_rfc3339,
+)
 from monitor.events.wire import Reason
 from monitor.limits import SEGMENT_LENGTH
 from monitor.tolerances import POSTERIOR_SUM, SUM_ROUNDING
@@ -76,13 +85,13 @@ class Judged:
     misfits: Sequence[Misfit]
 
 
-def judge(extracts: Sequence[Extract], classes: int, horizon: int) -> Judged:
+def judge(extracts: Sequence[Extract], classes: int, horizon: int, zone: ZoneInfo | None = None) -> Judged:
     """Tell the events of one stream that pass from those that do not; an event later than `horizon` does not.
 
-    `classes` is 0 for a regression stream.
+    `classes` is 0 for a regression stream. `zone` is that of times without an offset.
     """
-    whole = _joined(extracts)
-    times = from_rfc3339(whole.times) if isinstance(whole.times, str) else whole.times
+    whole = _joined(extracts, zone)
+    times = from_rfc3339(whole.times, zone) if isinstance(whole.times, str) else whole.times
     sums = row_sums(whole.answers)
     answered = ~np.isnan(sums)
     segments = None if whole.segments is None else _segments(whole.segments)
@@ -113,7 +122,7 @@ def judge(extracts: Sequence[Extract], classes: int, horizon: int) -> Judged:
     )
 
 
-def _joined(extracts: Sequence[Extract]) -> Extract:
+def _joined(extracts: Sequence[Extract], zone: ZoneInfo | None) -> Extract:
     """One extract of all."""
     if len(extracts) == 1:
         return extracts[0]
@@ -122,7 +131,7 @@ def _joined(extracts: Sequence[Extract]) -> Extract:
     lines = [one for one in parts if isinstance(one, str)]
     times: str | Times = "\n".join(lines)
     if len(lines) < len(parts):
-        times = np.concatenate([from_rfc3339(one) if isinstance(one, str) else one for one in parts])
+        times = np.concatenate([from_rfc3339(one, zone) if isinstance(one, str) else one for one in parts])
     return Extract(
         index=np.concatenate([part.index for part in extracts]),
         position=_filled([part.position for part in extracts], sizes, 0),
@@ -208,8 +217,24 @@ def _absence_checks(whole: Extract, answered: Flags, classes: int) -> Iterable[_
         yield _Check(Reason.BAD_ID, nameless & ~answered, lambda _: "a label without an id joins nothing")
 
 
+def _unit(name: str) -> str:
+    return f'{name} since the epoch? Milliseconds are expected; if so, say times = "{name}" for the stream'
+
+
+_LIKELY = {
+    LIKELY_SECONDS: _unit("seconds"),
+    LIKELY_MICROSECONDS: _unit("microseconds"),
+    LIKELY_NANOSECONDS: _unit("nanoseconds"),
+    WITHOUT_OFFSET: 'a time without an offset; if it is UTC, say times = "utc" for the stream, or name its zone',
+}
+
+
 def _time_checks(times: Times, answered: Flags, horizon: int) -> Iterable[_Check]:
-    yield _Check(Reason.BAD_TIMESTAMP, times == BAD_TIME, lambda _: "want RFC 3339 with an offset, or epoch ms")
+    yield _Check(
+        Reason.BAD_TIMESTAMP,
+        times < NO_TIME,
+        lambda row: _LIKELY.get(int(times[row]), "want RFC 3339 with an offset, or milliseconds since the epoch"),
+    )
     yield _Check(
         Reason.MISSING_TIMESTAMP,
         (times == NO_TIME) & answered,

@@ -19,6 +19,7 @@ from monitor.arrays import Labels
 from monitor.errors import InputError
 from monitor.events.checks import LateLabels, Misfit, Scored, judge
 from monitor.events.extraction import Extract, Extractor, Part, together
+from monitor.events.timestamps import AS_THEY_SAY, TimeReading
 from monitor.events.wire import UNREADABLE, Fault, Reason, find_fault, wire
 from monitor.limits import AHEAD, RECORD_BYTES, RECORD_EVENTS
 from monitor.ports import Joined, RawBatch
@@ -78,9 +79,11 @@ class Decoder:
         *,
         segments: Mapping[str, Sequence[str]] | None = None,
         identified: Collection[str] = (),
+        times: Mapping[str, TimeReading] | None = None,
         limits: Limits = Limits(),
     ) -> None:
-        """`segments` names, by stream, the fields that tell segments apart; `identified` streams keep event ids."""
+        """`segments` names, by stream, the fields that tell segments apart; `identified` streams keep event ids;
+        `times` says how a stream writes times that do not say it themselves."""
         names = [schema.stream for schema in schemas]
         if not names or len(set(names)) != len(names):
             raise InputError(f"schemas: want one for each of one or more streams, got {names}")
@@ -90,7 +93,8 @@ class Decoder:
         for schema in schemas:
             name, fields = schema.stream, tuple((segments or {}).get(schema.stream, ()))
             self._wires[name] = wire(schema, fields, name in identified)
-            self._extractors[self._wires[name].event] = Extractor(schema, fields, name in identified)
+            reading = (times or {}).get(name, AS_THEY_SAY)
+            self._extractors[self._wires[name].event] = Extractor(schema, fields, name in identified, reading)
         event: Any = None
         for kind in self._extractors:
             event = kind if event is None else event | kind
@@ -122,8 +126,8 @@ class Decoder:
         scored: dict[str, Scored] = {}
         late_labels: dict[str, LateLabels] = {}
         for kind, parts in extracts.items():
-            schema = self._extractors[kind].schema
-            judged = judge(parts, len(schema.classes), now + self.limits.ahead)
+            schema, zone = self._extractors[kind].schema, self._extractors[kind].reading.zone
+            judged = judge(parts, len(schema.classes), now + self.limits.ahead, zone)
             if judged.scored is not None:
                 scored[schema.stream] = judged.scored
             if judged.late_labels is not None:

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import astuple
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
-from monitor.events.timestamps import BAD_TIME, NO_TIME, Times, from_epoch_ms, from_rfc3339
+from monitor.events.timestamps import AS_THEY_SAY, BAD_TIME, NO_TIME, TimeReading, Times, from_epoch, from_rfc3339
 from monitor.ports.schema import Feature, StreamSchema, category_text
 
 BAD_LABEL = UNLABELLED - 1
@@ -71,8 +71,15 @@ class Extract:
 class Extractor:
     """Takes the events of one stream apart."""
 
-    def __init__(self, schema: StreamSchema, segment_fields: Sequence[str], identified: bool) -> None:
+    def __init__(
+        self,
+        schema: StreamSchema,
+        segment_fields: Sequence[str],
+        identified: bool,
+        reading: TimeReading = AS_THEY_SAY,
+    ) -> None:
         self.schema = schema
+        self.reading = reading
         self._segment_fields = tuple(segment_fields)
         self._identified = identified
         self._numbers = label_numbers(schema.classes)
@@ -87,7 +94,7 @@ class Extractor:
             index=part.index,
             position=part.position,
             answers=self._posteriors(events) if self.schema.classes else self._predictions(events),
-            times=_times(part),
+            times=_times(part, self.reading),
             labels=labels,
             targets=targets,
             features=self._features(events) if self.schema.features else None,
@@ -183,7 +190,7 @@ def _segment_text(value: str | bool | int | float | None) -> str:
     return "" if value is None else category_text(value).replace("\\", "\\\\").replace(",", "\\,")
 
 
-def _times(part: Part) -> str | Times:
+def _times(part: Part, reading: TimeReading) -> str | Times:
     """The events' own times, else their records'."""
     stamps = [event.timestamp for event in part.events]
     with suppress(TypeError):  # not all of them are text
@@ -191,16 +198,16 @@ def _times(part: Part) -> str | Times:
         if lines.count("\n") == len(stamps) - 1:  # none of them has a line feed inside
             return lines
     if set(map(type, stamps)) == {float}:
-        return from_epoch_ms(np.array(stamps))
+        return from_epoch(np.array(stamps), reading)
     times = np.full(len(stamps), NO_TIME, dtype=np.int64)
     if part.record_times is not None:
         recorded = part.record_times[part.index]
         times = np.where(recorded < 0, NO_TIME, recorded)  # brokers write -1 for "none"
     for row, stamp in enumerate(stamps):
         if isinstance(stamp, str):
-            times[row] = BAD_TIME if "\n" in stamp else from_rfc3339(stamp)[0]
+            times[row] = BAD_TIME if "\n" in stamp else from_rfc3339(stamp, reading.zone)[0]
         elif stamp is not None:
-            times[row] = from_epoch_ms(np.array([stamp]))[0]
+            times[row] = from_epoch(np.array([stamp]), reading)[0]
     return times
 
 

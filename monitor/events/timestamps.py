@@ -1,9 +1,19 @@
-"""Event times: RFC 3339 text and epoch milliseconds to microseconds since the epoch, a whole column at a time."""
+"""Event times: RFC 3339 text and epoch milliseconds to microseconds since the epoch, a whole column at a time.
+
+What could be another unit, or lacks its offset, is not guessed at: it is a time only where the stream says how it
+writes times (`TimeReading`), and otherwise a value that says what it probably is.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Self
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags
+from monitor.errors import InputError
 
 Times = NDArray[np.int64]
 Characters = NDArray[np.uint8]
@@ -12,31 +22,88 @@ NO_TIME = -(2**62)
 """An event that carries no time, in a column of times."""
 BAD_TIME = NO_TIME - 1
 """An event whose time cannot be read."""
+LIKELY_SECONDS, LIKELY_MICROSECONDS, LIKELY_NANOSECONDS, WITHOUT_OFFSET = (NO_TIME - 2 - k for k in range(4))
+"""The same, where it would be a time of these years in another unit, or in some zone. All are below `NO_TIME`."""
+
+PER_SECOND = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
 
 _SHORTEST = len("2026-11-18T09:00:00Z")
 _LONGEST = len("2026-11-18T09:00:00.123456789012+00:00")
 _OFFSET = len("+00:00")
 _LINE_FEED = ord("\n")
 _MINUTE = len("2026-11-18T09:00")  # two words of eight bytes
-_FIRST_MS = -62_167_219_200_000  # year 0, the first that RFC 3339 can write
-_LAST_MS = 253_402_300_799_999  # the end of year 9999, the last one
+_QUARTER = 900_000_000  # of an hour: zones change their offset at none but these
+_FIRST = -62_167_219_200  # year 0, the first that RFC 3339 can write, in seconds
+_LAST = 253_402_300_799.999  # the end of year 9999, the last one
+_FIRST_WITH_ZONE = -62_135_596_800_000_000  # year 1, the first of Python's calendar, in microseconds
+_YEAR_2000, _YEAR_2100 = 946_684_800, 4_102_444_800
 
 
-def from_epoch_ms(milliseconds: NDArray[np.float64]) -> Times:
-    """Epoch milliseconds, possibly with a fraction; `BAD_TIME` outside the years 0 to 9999."""
-    known = (milliseconds >= _FIRST_MS) & (milliseconds <= _LAST_MS)
-    times = np.full(milliseconds.size, BAD_TIME, dtype=np.int64)
-    # Whole and fractional milliseconds apart: their product with 1000 would lose microseconds to rounding.
-    whole = np.floor(milliseconds[known])
-    times[known] = whole.astype(np.int64) * 1000 + np.rint((milliseconds[known] - whole) * 1000).astype(np.int64)
+@dataclass(frozen=True, slots=True)
+class TimeReading:
+    """How a stream writes times that do not say it themselves. By default: milliseconds since the epoch, none of them
+    before 2000 (it would be a mistaken unit), and texts with an offset."""
+
+    per_second: int | None = None
+    """Of numbers; None for milliseconds that are looked at twice."""
+    zone: ZoneInfo | None = None
+    """Of texts without an offset. An hour that comes twice in autumn is taken as the first."""
+
+    @classmethod
+    def of(cls, said: str) -> Self:
+        """From a setting: a unit of numbers, "utc", or the name of a zone."""
+        if said in PER_SECOND:
+            return cls(per_second=PER_SECOND[said])
+        if not said:
+            return cls()
+        try:
+            return cls(zone=ZoneInfo("UTC" if said.lower() == "utc" else said))
+        except (KeyError, ValueError, OSError) as error:  # what zoneinfo makes of a name that is none, or is a folder
+            raise _no_reading(said) from error
+
+
+def _no_reading(said: str) -> InputError:
+    return InputError(
+        f'times: want one of {", ".join(PER_SECOND)} for numbers, or "utc" or a zone such as "Europe/Brussels" for '
+        f"texts without an offset, got {said!r}"
+    )
+
+
+AS_THEY_SAY = TimeReading()
+
+
+def from_epoch(numbers: NDArray[np.float64], reading: TimeReading = AS_THEY_SAY) -> Times:
+    """Numbers since the epoch, possibly with a fraction; not a time outside the years 0 to 9999."""
+    if reading.per_second is not None:
+        return _from_units(numbers, reading.per_second)
+    times = _from_units(numbers, PER_SECOND["milliseconds"])
+    doubtful = times < _YEAR_2000 * 1_000_000
+    times[doubtful] = BAD_TIME
+    for code, unit in (
+        (LIKELY_SECONDS, "seconds"),
+        (LIKELY_MICROSECONDS, "microseconds"),
+        (LIKELY_NANOSECONDS, "nanoseconds"),
+    ):
+        seconds = numbers / PER_SECOND[unit]
+        times[doubtful & (seconds >= _YEAR_2000) & (seconds < _YEAR_2100)] = code
     return times
 
 
-def from_rfc3339(lines: str) -> Times:
+def _from_units(numbers: NDArray[np.float64], per_second: int) -> Times:
+    known = (numbers >= _FIRST * per_second) & (numbers <= _LAST * per_second)
+    times = np.full(numbers.size, BAD_TIME, dtype=np.int64)
+    # Whole seconds apart: the product of all with a power of ten would lose microseconds to rounding.
+    whole = np.floor(numbers[known] / per_second)
+    rest = (numbers[known] - whole * per_second) * (1_000_000 / per_second)
+    times[known] = whole.astype(np.int64) * 1_000_000 + np.rint(rest).astype(np.int64)
+    return times
+
+
+def from_rfc3339(lines: str, zone: ZoneInfo | None = None) -> Times:
     """RFC 3339 text, section 5.6, one time a line; `BAD_TIME` where it is anything else.
 
     Digits after the microsecond are dropped. A leap second (:60) is the first second of the next minute, as in POSIX
-    time. An offset is required.
+    time. A time without an offset is one of the `zone`, and `WITHOUT_OFFSET` where none is given.
     """
     # "replace" keeps one byte per character, and a question mark fits nowhere in a time.
     text = np.frombuffer(f"{lines}\n".encode("ascii", "replace"), np.uint8)
@@ -44,7 +111,7 @@ def from_rfc3339(lines: str) -> Times:
     if text.size % width == 0:
         rows = text.reshape(-1, width)
         if (rows[:, -1] == _LINE_FEED).all() and np.count_nonzero(text == _LINE_FEED) == rows.shape[0]:
-            return _same_length(rows[:, :-1])
+            return _same_length(rows[:, :-1], zone)
     texts = lines.split("\n")
     times = np.empty(len(texts), dtype=np.int64)
     sizes = np.fromiter(map(len, texts), np.int64, len(texts))
@@ -52,14 +119,42 @@ def from_rfc3339(lines: str) -> Times:
         where = np.flatnonzero(sizes == length)
         joined = "".join([texts[row] for row in where.tolist()])
         rows = np.frombuffer(joined.encode("ascii", "replace"), np.uint8).reshape(where.size, length)
-        times[where] = _same_length(rows)
+        times[where] = _same_length(rows, zone)
     return times
 
 
-def _same_length(rows: Characters) -> Times:
+def _same_length(rows: Characters, zone: ZoneInfo | None) -> Times:
     """Times of which each has its own row of characters."""
+    if not _SHORTEST - 1 <= rows.shape[1] <= _LONGEST:
+        return np.full(rows.shape[0], BAD_TIME, dtype=np.int64)
+    times = _complete(rows)
+    if (bare := times == BAD_TIME).any():
+        times[bare] = _of_zone(_local(rows[bare]), zone)
+    return times
+
+
+def _of_zone(local: Times, zone: ZoneInfo | None) -> Times:
+    """Local times as times; neighbours mostly share the quarter of an hour, and with it the offset."""
+    usable = local >= _FIRST_WITH_ZONE
+    if zone is None:
+        return np.where(usable, WITHOUT_OFFSET, BAD_TIME)
+    times = np.full(local.size, BAD_TIME, dtype=np.int64)
+    quarters, inverse = np.unique(local[usable] // _QUARTER, return_inverse=True)
+    times[usable] = local[usable] - np.array([_offset(int(q), zone) for q in quarters], dtype=np.int64)[inverse]
+    return times
+
+
+def _offset(quarter: int, zone: ZoneInfo) -> int:
+    """Microseconds that a zone is ahead of UTC at a quarter of an hour of its own."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(minutes=15 * quarter)
+    ahead = moment.replace(tzinfo=zone).utcoffset()
+    return 0 if ahead is None else ahead // timedelta(microseconds=1)
+
+
+def _complete(rows: Characters) -> Times:
+    """Those that have their offset."""
     times = np.full(rows.shape[0], BAD_TIME, dtype=np.int64)
-    if not _SHORTEST <= rows.shape[1] <= _LONGEST:
+    if rows.shape[1] < _SHORTEST:
         return times
     zulu = (rows[:, -1] | 32) == ord("z")
     if zulu.all():

@@ -87,7 +87,7 @@ def build(
     Classes that are told apart only after columns are exchanged are refused: calibration would hide the mistake.
     """
     schema = infer_schema(path, wanted)
-    reservoir = collect(read(path, schema, advance), schema, seed)
+    reservoir = collect(read(path, schema, advance, wanted.times), schema, seed)
     posteriors, labels, features = reservoir.columns()
     if exchanged := exchanged_classes(posteriors, labels, schema.classes):
         raise InputError(f"{path}: {exchanged.text}. Say so with --classes or --positive, or name the columns right")

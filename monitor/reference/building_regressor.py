@@ -31,7 +31,7 @@ def build_regression(
     schema = infer_schema(path, wanted)
     width = 2 + len(schema.features)
     kept, random, seen = np.empty((min(BUILD_ROWS, BUILD_CELLS // width), width)), np.random.default_rng(seed), 0
-    for rows in pieces(path, schema, advance, _of_rows, _of_table):
+    for rows in pieces(path, schema, advance, _of_rows, _of_table, times=wanted.times):
         place, inside = reservoir_places(random, seen, len(rows), len(kept))
         kept[place[inside]] = rows[inside]
         seen += len(rows)

@@ -21,7 +21,7 @@ import numpy as np
 
 from monitor.arrays import Labels, Matrix
 from monitor.errors import InputError
-from monitor.events import DecodedBatch, Decoder
+from monitor.events import DecodedBatch, Decoder, TimeReading
 from monitor.limits import PROBED_ROWS
 from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema
@@ -68,6 +68,8 @@ class Wanted:
     classes: tuple[str, ...] = ()
     positive: str = ""
     kinds: Kinds = field(default_factory=Kinds)
+    times: str = ""
+    """How times are written that do not say it themselves, as in a stream's settings."""
 
 
 def infer_schema(path: Path, wanted: Wanted) -> StreamSchema:
@@ -110,9 +112,9 @@ def holds_predictions(path: Path) -> bool:
     return "prediction" in first and not scored
 
 
-def read(path: Path, schema: StreamSchema, advance: Advance) -> Iterator[Chunk]:
-    """All events of a classifier's file, some thousands at a time."""
-    return pieces(path, schema, advance, _of_rows, _chunk)
+def read(path: Path, schema: StreamSchema, advance: Advance, times: str = "") -> Iterator[Chunk]:
+    """All events of a classifier's file, some thousands at a time; `times` as in `Wanted`."""
+    return pieces(path, schema, advance, _of_rows, _chunk, times=times)
 
 
 def pieces(
@@ -121,10 +123,12 @@ def pieces(
     advance: Advance,
     of_rows: Callable[[Window], _Piece],
     of_table: Callable[[Table, StreamSchema, int], _Piece],
+    *,
+    times: str = "",
 ) -> Iterator[_Piece]:
     """What `of_rows` makes of decoded events, or `of_table` of a table, the schema and the number of its first row."""
     if path.suffix in LINES:
-        yield from map(of_rows, _decoded_lines(path, schema, advance))
+        yield from map(of_rows, _decoded_lines(path, schema, advance, times))
         return
     row = 0
     for table in _tables(path, ROWS, advance):
@@ -136,11 +140,11 @@ def pieces(
         row += rows
 
 
-def _decoded_lines(path: Path, schema: StreamSchema, advance: Advance) -> Iterator[Window]:
+def _decoded_lines(path: Path, schema: StreamSchema, advance: Advance, times: str) -> Iterator[Window]:
     """Lines are scored events, and held to the same contract as in production."""
     first = next(_tables(path, 1, lambda _read: None), {})
     stream = str(first.get("stream", [""])[0] or "")
-    decoder, done = Decoder([replace(schema, stream=stream)]), 0
+    decoder, done = Decoder([replace(schema, stream=stream)], times={stream: TimeReading.of(times)}), 0
     with path.open("rb") as file:
         while lines := list(islice(file, ROWS)):
             numbers = np.arange(done, done + len(lines))
@@ -299,7 +303,8 @@ def _json_lines(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
                 try:
                     events.append(decode(line))
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    raise InputError(f"{path}: line {number}: not a JSON object: {error}") from error
+                    hint = "; JSON has no NaN: write null for a missing value" if b"NaN" in line else ""
+                    raise InputError(f"{path}: line {number}: not a JSON object: {error}{hint}") from error
             done += len(lines)
             advance(file.tell())
             yield _flattened(events)

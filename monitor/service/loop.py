@@ -19,7 +19,7 @@ from monitor.arrays import Flags, Labels
 from monitor.errors import CommitRefusedError
 from monitor.events import DecodedBatch, Decoder, Reason, Rejected
 from monitor.limits import COMMIT_EVERY, IDLE_AFTER, MOST_WAITING
-from monitor.ports import Checkpoint, Message, Progress, RawBatch, Sink, Source
+from monitor.ports import NEVER, Checkpoint, Message, Progress, RawBatch, Sink, Source
 from monitor.service.dead_letters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.service.label_ledger import Ledger, labels_taken
 from monitor.service.label_ledger import message as outcome_message
@@ -102,6 +102,8 @@ class Service:
         self._windowing = Windowing(plans, awaiting_labels=awaited)
         self._ledger = Ledger(awaited, plans, {stream: one.reference.schema.classes for stream, one in watched.items()})
         self._last_read: dict[str, float] = {}
+        self._stood: dict[str, int] = {}
+        """How far each partition's event time had come when it was last read."""
         self._assessing = assessing or Here(watched, clock.elapsed)
         self._under_way = UnderWay[Answers]()
         self._correcting = Correcting(watched, sink)
@@ -152,7 +154,7 @@ class Service:
             self._take(batch)
         partitions = tuple(self._source.partitions())
         idle = self._idle(partitions)
-        self._assess(self._windowing.close(partitions, idle, self._idle_mark()))
+        self._assess(self._windowing.close(partitions, idle, self._idle_mark(partitions)))
         self._expect_outcomes()
         overdue = self._under_way.empty and self._clock.elapsed() - self._last_commit > self._pace.commit
         if self._under_way.begun or (batches and overdue):
@@ -177,6 +179,7 @@ class Service:
                 for stream, told in decoded.late_labels.items()
             },
         )
+        self._stood[batch.partition] = self._windowing.reached(batch.partition)
         self._ledger.take(batch, decoded, left_out)
         # Records that were judged before a restart are read again only to rebuild windows.
         fresh = batch.offsets >= self._windowing.judged(batch.partition)
@@ -288,6 +291,7 @@ class Service:
         for partition in change.gone:
             self._windowing.forget(partition)
             self._last_read.pop(partition, None)
+            self._stood.pop(partition, None)
         for partition, progress in change.came.items():
             self._begin(partition, progress)
         self._ledger.begin(change.came.values())
@@ -298,6 +302,7 @@ class Service:
     def _begin(self, partition: str, progress: Progress | None) -> None:
         self._windowing.begin(partition, progress)
         self._last_read[partition] = self._clock.elapsed()
+        self._stood[partition] = self._windowing.reached(partition)
 
     def _held_back(self) -> frozenset[str]:
         if self._windowing.rows <= self._pace.most_waiting:
@@ -315,9 +320,19 @@ class Service:
             if self._last_read.get(partition, since) < since and not self._source.waiting(partition)
         )
 
-    def _idle_mark(self) -> int:
-        """When nothing comes from anywhere, event time is taken to have come to now less the patience for idleness."""
-        return self._clock.now() - int(self._pace.idle * 1e6)
+    def _idle_mark(self, partitions: Collection[str]) -> int | None:
+        """When nothing comes from anywhere, event time is taken to go on from where it stood, as fast as the clock does
+        once the patience for idleness is over. It does not jump to the clock: in a file of past events it lies far
+        behind, and what follows there continues it."""
+        silent_since = self._clock.elapsed() - self._pace.idle
+        return min(
+            (
+                self._stood[partition] + int((silent_since - self._last_read[partition]) * 1e6)
+                for partition in partitions
+                if self._stood.get(partition, NEVER) != NEVER
+            ),
+            default=None,
+        )
 
     def _tell(self, happening: Happening) -> None:
         for observer in self._observers:

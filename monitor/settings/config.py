@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from monitor.errors import ConfigurationError
+from monitor.errors import ConfigurationError, InputError
+from monitor.events import TimeReading
 from monitor.labels import Awaited
 from monitor.limits import (
     CLASS_SERIES,
@@ -136,6 +137,10 @@ class StreamSettings:
     """Fields of an event's `segment` that are watched apart, beside the whole stream."""
     max_segments: int = SEGMENTS_WATCHED
     """The biggest ones of each window; the rest is watched together as "(other)"."""
+    times: str = ""
+    """How events write times that do not say it themselves: "seconds", "microseconds" or "nanoseconds" for numbers
+    since the epoch ("milliseconds" also takes those before 2000, which are otherwise rejected as a mistaken unit);
+    "utc", or a zone such as "Europe/Brussels", for texts without an offset."""
     dead_letter_late: bool = False
     """Whether late events also go to the dead letters, not only into their counter."""
     alarm: AlarmSettings = field(default_factory=AlarmSettings)
@@ -164,6 +169,10 @@ class StreamSettings:
             yield "want `evidence` as a whole multiple of the window's `size` (not of a `count`)"
         if self.evidence == 0:
             yield "want `evidence` above zero"
+        try:
+            TimeReading.of(self.times)
+        except InputError as error:
+            yield str(error)
 
     def has(self, setting: str) -> bool:
         """Whether a setting (`setting`, or `setting = "value"`) was made."""

@@ -213,6 +213,11 @@ class Windowing:
         clock = self._clocks.get(partition)
         return NEVER if clock is None else clock.running_max
 
+    def reached(self, partition: str) -> int:
+        """The newest event time of a partition, or the watermark that was published with it if that is newer."""
+        clock = self._clocks.get(partition)
+        return NEVER if clock is None else max(clock.running_max, clock.closed)
+
     def judged(self, partition: str) -> int:
         """Records before this offset were judged before a restart, and are not reported again."""
         return self._clocks[partition].resumed if partition in self._clocks else 0

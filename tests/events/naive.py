@@ -60,7 +60,7 @@ def _time(given: Any) -> Any:
         return BAD if time < -(2**61) else time
     if isinstance(given, bool) or not isinstance(given, int | float):
         return BAD
-    if not -62_167_219_200_000 <= given <= 253_402_300_799_999:
+    if not 946_684_800_000 <= given <= 253_402_300_799_999:  # since 2000
         return BAD
     whole = math.floor(given)
     return whole * 1000 + round((given - whole) * 1000)

@@ -113,7 +113,7 @@ def test_a_rejection_keeps_the_original_bytes() -> None:
 
 
 def test_a_bad_event_of_an_array_costs_only_itself_and_keeps_only_its_own_bytes() -> None:
-    bad_shape, bad_sum = b'{"posteriors":  [1]}', b'{"timestamp": 0, "posteriors":  [0.5, 0.6]}'
+    bad_shape, bad_sum = b'{"posteriors":  [1]}', b'{"timestamp": 1e12, "posteriors":  [0.5, 0.6]}'
     good = encoded(GOOD)[0]
     decoded = decode(b"[" + b", ".join([good, bad_shape, good, bad_sum, b"7", good]) + b"]", GOOD)
     assert decoded.scored["shop"].index.tolist() == [0, 0, 0, 1]
@@ -125,7 +125,7 @@ def test_a_bad_event_of_an_array_costs_only_itself_and_keeps_only_its_own_bytes(
 
 
 def test_an_array_that_is_good_json_but_holds_a_bad_sum_keeps_only_that_event_s_bytes() -> None:
-    bad = b'{"timestamp": 0, "posteriors": [0.5, 0.6]}'
+    bad = b'{"timestamp": 1e12, "posteriors": [0.5, 0.6]}'
     decoded = decode(b"[" + encoded(GOOD)[0] + b"," + bad + b"]")
     assert [(one.reason, one.raw) for one in decoded.rejected] == [(Reason.POSTERIOR_SUM, bad)]
 
