@@ -100,15 +100,13 @@ class JsonlSource:
         self._came: dict[str, Progress | None] = {}
         self._listed = 0.0
 
-    def start(self, checkpoint: Checkpoint | None) -> None:
+    def start(self, checkpoint: Checkpoint | None) -> Collection[str]:
         """Open the files that are there, each at its offset in the checkpoint."""
         progress = checkpoint.progress if checkpoint else {}
         texts = self._texts()
-        gone = [name for name, one in progress.items() if name not in texts and one.offset < one.read]
-        if gone:
-            raise ConnectorError(f"{self._name}: {', '.join(sorted(gone))} is gone, and open windows need it again")
         for name, text in texts.items():
             self._open(name, text, progress[name].offset if name in progress else 0)
+        return progress.keys() - texts.keys()
 
     def reassigned(self, _: Callable[[], None]) -> Reassignment | None:
         """New files of a followed directory."""

@@ -44,11 +44,11 @@ class MemorySource:
         """Nothing more will be added."""
         self._open_ended = False
 
-    def start(self, checkpoint: Checkpoint | None) -> None:
+    def start(self, checkpoint: Checkpoint | None) -> Collection[str]:
         """Go to the checkpoint's positions."""
-        for name, progress in (checkpoint.progress if checkpoint else {}).items():
-            if name in self._next:
-                self._next[name] = progress.offset
+        progress = checkpoint.progress if checkpoint else {}
+        self._next |= {name: each.offset for name, each in progress.items() if name in self._next}
+        return progress.keys() - self._next.keys()
 
     def reassigned(self, _: Callable[[], None]) -> Reassignment | None:
         """Never: the partitions are fixed."""

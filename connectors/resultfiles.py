@@ -19,9 +19,9 @@ from typing import BinaryIO
 import msgspec
 
 from monitor.errors import ConfigurationError, ConnectorError
-from monitor.ports import Channel, Checkpoint, Message
+from monitor.ports import Channel, Checkpoint, Message, Progress
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,21 @@ class Committed:
     lengths: Mapping[str, int]
     """Of each file, in bytes; by its path relative to the results."""
     checkpoint: Checkpoint | None
+
+
+class _CheckpointBefore(msgspec.Struct):
+    """The format before: the service's part of each partition's progress stood among its fields."""
+
+    progress: dict[str, dict[str, msgspec.Raw]]
+
+
+class _CommittedBefore(msgspec.Struct):
+    lengths: dict[str, int]
+    checkpoint: _CheckpointBefore | None
+
+
+class _Format(msgspec.Struct):
+    format: int
 
 
 class ResultFiles:
@@ -145,14 +160,20 @@ class ResultFiles:
 
     def _committed(self) -> Committed | None:
         try:
-            committed = msgspec.json.decode(self._checkpoint.read_bytes(), type=Committed)
+            raw = self._checkpoint.read_bytes()
+            version = msgspec.json.decode(raw, type=_Format).format
+            if version == FORMAT - 1:
+                return _migrated(msgspec.json.decode(raw, type=_CommittedBefore))
+            if version == FORMAT:
+                return msgspec.json.decode(raw, type=Committed)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
             raise ConnectorError(f"{self._checkpoint}: cannot be read: {error}") from error
-        if committed.format != FORMAT:
-            raise ConnectorError(f"{self._checkpoint}: has format {committed.format}, this version reads {FORMAT}")
-        return committed
+        raise ConnectorError(
+            f"{self._checkpoint}: has format {version}, and this release reads up to {FORMAT}: run the release that "
+            "wrote it, or a newer one"
+        )
 
     def _refuse_strange_files(self, lengths: Mapping[str, int]) -> None:
         for channel, file in self._files.items():
@@ -221,6 +242,17 @@ class StandardOutput:
 
     def close(self) -> None:
         """Standard output is not ours to close."""
+
+
+def _migrated(before: _CommittedBefore) -> Committed:
+    """The service reads its own part, whatever its version: it is passed on as it stood."""
+    if before.checkpoint is None:
+        return Committed(FORMAT, before.lengths, None)
+    progress = {}
+    for name, fields in before.checkpoint.progress.items():
+        offset = msgspec.json.decode(fields.pop("offset"), type=int)
+        progress[name] = Progress(offset, msgspec.json.encode(fields).decode())
+    return Committed(FORMAT, before.lengths, Checkpoint(progress))
 
 
 def _line_ends(path: Path, offset: int) -> bool:

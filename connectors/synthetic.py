@@ -99,12 +99,12 @@ class SyntheticSource:
             Injected(one, first + begin * step, first + end * step) for one, begin, end in self.timetable.spans()
         )
 
-    def start(self, checkpoint: Checkpoint | None) -> None:
+    def start(self, checkpoint: Checkpoint | None) -> Collection[str]:
         """Go to the checkpoint's positions."""
-        for partition, progress in (checkpoint.progress if checkpoint else {}).items():
-            if partition in self._next:
-                self._next[partition] = progress.offset
+        progress = checkpoint.progress if checkpoint else {}
+        self._next |= {name: each.offset for name, each in progress.items() if name in self._next}
         self._started = time.monotonic()
+        return progress.keys() - self._next.keys()
 
     def reassigned(self, _: Callable[[], None]) -> Reassignment | None:
         """Never: the partitions are fixed."""

@@ -1,7 +1,11 @@
 """How far a partition has come, as the text that travels with its committed offset.
 
-Kafka keeps at most 4,096 bytes of metadata beside an offset by default; a Progress without count windows takes about
-70. The offset itself is the commit's own.
+The text begins with a line of ours: the format's version, and hashes of the streams that the partition brings. After it
+stands the progress as the service has written it, unread. Kafka keeps at most 4,096 bytes of metadata beside an offset
+by default; without count windows it takes about 100. The offset itself is the commit's own.
+
+The format before this one was a JSON object without a version, which held both; it is still read. Text of any other
+kind is refused: to begin fresh with it could publish windows twice. No text at all is an offset that another tool set.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,84 +14,107 @@ from zlib import crc32
 import msgspec
 
 from monitor.errors import ConnectorError
-from monitor.ports import NEVER, Counted, Progress
+from monitor.ports import Progress
 
 MAX_BYTES = 4096
+MARK = "shiftwatch/"
+FORMAT = "2"
 # Of each partition, the streams with the smallest hashes are noted: the same ones wherever a stream comes up, so that
 # two partitions that share streams show it in what they note, however many there are.
 NOTED_STREAMS = 32
 
 
-class _Note(msgspec.Struct, omit_defaults=True):
-    """Short names: every commit carries this for every partition."""
+class _Before(msgspec.Struct):
+    """What matters here of the format before."""
 
     max: int
-    read: int
-    closed: int
-    counted: dict[str, tuple[int, int, int]] = {}
     streams: tuple[int, ...] = ()
-    outcomes: str = ""
+
+
+class _TableBefore(msgspec.Struct):
+    progress: dict[str, tuple[int, str]]
 
 
 def to_metadata(progress: Progress, streams: Collection[str] = ()) -> str:
-    """Everything of a Progress but its offset, as compact JSON; and which streams the partition brings."""
-    counted = {stream: (each.windows, each.offset, each.skip) for stream, each in sorted(progress.counted.items())}
-    note = _Note(progress.running_max, progress.read, progress.closed, counted, _noted(streams), progress.outcomes)
-    encoded = msgspec.json.encode(note)
-    if len(encoded) > MAX_BYTES:
-        raise ConnectorError(
-            f"the progress of a partition takes {len(encoded)} bytes with {len(counted)} count-window streams, and"
-            f" Kafka keeps {MAX_BYTES} beside an offset: spread these streams over more partitions"
-        )
-    return encoded.decode()
+    """Everything of a Progress but its offset; and which streams the partition brings."""
+    hashes = sorted(crc32(stream.encode()) for stream in streams)[:NOTED_STREAMS]
+    return _fitting(",".join(map(str, hashes)), progress.state, "the progress of a partition")
 
 
-def from_metadata(offset: int, metadata: str) -> Progress:
-    """What a commit says; an offset that another tool has set (no metadata of ours) begins fresh at that offset."""
+def from_metadata(partition: str, offset: int, metadata: str) -> Progress:
+    """What a commit says; an offset that another tool has set (no metadata) begins fresh at that offset."""
+    if not metadata:
+        return Progress(offset)
+    body = _body(partition, metadata)
+    if body is not None:
+        return Progress(offset, body)
     try:
-        note = msgspec.json.decode(metadata, type=_Note)
-    except msgspec.DecodeError:
-        return Progress(offset=offset, running_max=NEVER, read=offset, closed=NEVER)
-    return Progress(
-        offset=offset,
-        running_max=note.max,
-        read=note.read,
-        closed=note.closed,
-        counted={stream: Counted(*each) for stream, each in note.counted.items()},
-        outcomes=note.outcomes,
-    )
+        msgspec.json.decode(metadata, type=_Before)
+    except msgspec.DecodeError as error:
+        raise _foreign(partition, metadata) from error
+    return Progress(offset, metadata)
 
 
 def shared_with(metadata: str, streams: Collection[str]) -> frozenset[str]:
     """Those of our streams that another partition's commit notes as well."""
     try:
-        theirs = set(msgspec.json.decode(metadata, type=_Note).streams)
-    except msgspec.DecodeError:
+        if metadata.startswith(MARK):
+            noted = metadata.partition("\n")[0].partition(" ")[2]
+            theirs = {int(number) for number in noted.split(",") if number}
+        else:
+            theirs = set(msgspec.json.decode(metadata, type=_Before).streams)
+    except ValueError:
         return frozenset()
     return frozenset(stream for stream in streams if crc32(stream.encode()) in theirs)
 
 
-def _noted(streams: Collection[str]) -> tuple[int, ...]:
-    return tuple(sorted(crc32(stream.encode()) for stream in streams)[:NOTED_STREAMS])
-
-
-class _Table(msgspec.Struct):
-    progress: Mapping[str, tuple[int, str]]
-
-
 def table_to_metadata(progress: Mapping[str, Progress]) -> str:
     """The progress of all partitions of a source that is not Kafka, kept beside one offset."""
-    rows = {name: (each.offset, to_metadata(each)) for name, each in sorted(progress.items())}
-    encoded = msgspec.json.encode(_Table(rows))
-    if len(encoded) > MAX_BYTES:
-        raise ConnectorError(
-            f"the positions of {len(rows)} partitions take {len(encoded)} bytes, and Kafka keeps {MAX_BYTES} beside an"
-            " offset: read fewer files at once, or write the results to files"
-        )
-    return encoded.decode()
+    rows = {name: (each.offset, each.state) for name, each in sorted(progress.items())}
+    return _fitting("", msgspec.json.encode(rows).decode(), f"the positions of {len(rows)} partitions")
 
 
 def table_from_metadata(metadata: str) -> dict[str, Progress]:
     """The inverse of `table_to_metadata`."""
-    rows = msgspec.json.decode(metadata, type=_Table).progress
-    return {name: from_metadata(offset, text) for name, (offset, text) in rows.items()}
+    what = "the source's positions"
+    body = _body(what, metadata)
+    try:
+        if body is None:
+            before = msgspec.json.decode(metadata, type=_TableBefore).progress
+            return {name: from_metadata(name, *row) for name, row in before.items()}
+        rows = msgspec.json.decode(body, type=dict[str, tuple[int, str]])
+    except msgspec.DecodeError as error:
+        raise _foreign(what, metadata) from error
+    return {name: Progress(offset, state) for name, (offset, state) in rows.items()}
+
+
+def _fitting(noted: str, body: str, what: str) -> str:
+    metadata = f"{MARK}{FORMAT} {noted}\n{body}"
+    size = len(metadata.encode())
+    if size > MAX_BYTES:
+        raise ConnectorError(
+            f"{what} takes {size} bytes, and Kafka keeps {MAX_BYTES} beside an offset: spread streams with count "
+            "windows over more partitions, read fewer files at once, or write the results to files"
+        )
+    return metadata
+
+
+def _body(what: str, metadata: str) -> str | None:
+    """What stands after our line; None where there is no such line."""
+    if not metadata.startswith(MARK):
+        return None
+    head, _, body = metadata.partition("\n")
+    found = head.removeprefix(MARK).partition(" ")[0]
+    if found != FORMAT:
+        raise ConnectorError(
+            f"{what}: was committed in format {found!r}, and this release reads up to {FORMAT}: run the release that "
+            "wrote it, or a newer one"
+        )
+    return body
+
+
+def _foreign(what: str, metadata: str) -> ConnectorError:
+    return ConnectorError(
+        f"{what}: the group's commit carries metadata that Shiftwatch has not written ({metadata[:40]!r}): without "
+        "ours, closed windows could be published twice. Use a group of its own, or set the group's offsets anew"
+    )

@@ -71,7 +71,7 @@ class OwnGroup:
 
     def recover(self) -> Checkpoint | None:
         found = self._reader.committed([self._place]).get(self._place)
-        return None if found is None else Checkpoint(table_from_metadata(found.metadata))
+        return None if found is None else Checkpoint(table_from_metadata(found.metadata) if found.metadata else {})
 
     def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, Committed]:
         return {self._place: Committed(0, table_to_metadata(checkpoint.progress))}

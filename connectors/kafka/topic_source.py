@@ -17,7 +17,7 @@ from connectors.kafka.settings import SourceSettings, start_time
 from connectors.kafka.statistics import PlaceStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
 from monitor.errors import ConnectorError
-from monitor.ports import NEVER, Checkpoint, PartitionReport, Progress, RawBatch, Reassignment, Report
+from monitor.ports import Checkpoint, PartitionReport, Progress, RawBatch, Reassignment, Report
 from monitor.ports.options import duration_text
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class KafkaSource:
     def _reader(self) -> Reader:
         return self._connect(self.settings)
 
-    def start(self, checkpoint: Checkpoint | None) -> None:
+    def start(self, checkpoint: Checkpoint | None) -> Collection[str]:
         """Join the group, or take all partitions; either way `reassigned` announces them."""
         self._checkpoint = checkpoint
         topics = self.settings.topics
@@ -72,6 +72,7 @@ class KafkaSource:
             self._reader.subscribe(topics)
         else:
             self._reader.assign(self._everything)
+        return ()
 
     def reassigned(self, settle: Callable[[], None]) -> Reassignment | None:
         if not self._reader.changed() and not self._doubtful:
@@ -260,7 +261,7 @@ class KafkaSource:
         """Where each partition goes on: at its commit, or where the settings say; reading is sent there."""
         progress = self._known_progress(places)
         progress |= {
-            place: Progress(offset=offset, running_max=NEVER, read=offset, closed=NEVER)
+            place: Progress(offset)
             for place, offset in self._starts([place for place in places if place not in progress]).items()
         }
         earliest = self._reader.earliest(places)
@@ -278,7 +279,7 @@ class KafkaSource:
             return {place: known[place.name] for place in places if place.name in known}
         found = self._reader.committed(places)
         self._committed = {place: each for place, each in self._committed.items() if place not in places} | dict(found)
-        return {place: from_metadata(each.offset, each.metadata) for place, each in found.items()}
+        return {place: from_metadata(place.name, each.offset, each.metadata) for place, each in found.items()}
 
     def _starts(self, places: Collection[Place]) -> Mapping[Place, int]:
         start = self.settings.start

@@ -43,33 +43,13 @@ class Joined(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """How far one stream's count windows have come in one partition."""
-
-    windows: int
-    """How many windows the stream has closed."""
-    offset: int
-    """The record that holds the first event of the open window, or the next record."""
-    skip: int
-    """How many events of that record already went into closed windows (a record may carry many events)."""
-
-
-@dataclass(frozen=True, slots=True)
 class Progress:
     """How far one partition has come: what a restart needs to go on as if nothing had happened."""
 
     offset: int
     """Where to read again: the earliest record that an open window still needs, or the next one."""
-    running_max: int
-    """The newest event time seen before `offset`; microseconds, `NEVER` before the first event."""
-    read: int
-    """Records before this have been judged already: on a re-read they are not dead-lettered again."""
-    closed: int
-    """Windows whose end plus allowed lateness is not after this have been published."""
-    counted: Mapping[str, Counted] = field(default_factory=dict)
-    """By stream, for streams with count windows."""
-    outcomes: str = ""
-    """Names the outcomes of windows that were published with this commit, if any."""
+    state: str = ""
+    """What else the service needs. A connector stores it as it is, and never reads it; empty: begin fresh there."""
 
 
 NEVER = -(2**62)
@@ -108,8 +88,11 @@ class Reassignment:
 class Source(Protocol):
     """Yields raw records with positions. Not thread-safe: one loop owns it."""
 
-    def start(self, checkpoint: Checkpoint | None) -> None:
-        """Open, and go to the checkpoint's offsets; partitions it does not name start where the source is told to."""
+    def start(self, checkpoint: Checkpoint | None) -> Collection[str]:
+        """Open, and go to the checkpoint's offsets; partitions it does not name start where the source is told to.
+
+        Says which partitions of the checkpoint are not there any more: the service ends where it still needs them.
+        """
         ...
 
     def reassigned(self, settle: Callable[[], None], /) -> Reassignment | None:

@@ -20,6 +20,7 @@ from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors.estimate import HoldOut, Statistics
 from monitor.reference import artefact, warnings
 from monitor.reference.base import Arrays, FiledReference, Header
+from monitor.reference.earlier import scores_before
 from monitor.reference.estimator_choice import simulate
 from monitor.reference.feature_columns import Kinds, read_features
 from monitor.reference.table import checked_posteriors, class_names, class_numbers, plain_list, unnamed_posteriors
@@ -214,10 +215,12 @@ class Reference(FiledReference):
     @classmethod
     def fields_of(cls, header: Header, arrays: Arrays, features: tuple[Feature, ...]) -> dict[str, Any]:
         parameters = artefact.under(arrays, "calibration/parameters")
+        fitted = Calibration(header["calibration"], parameters, arrays["calibration/log_weights"])
+        scores = arrays.get("sample/raw")
         return {
             "schema": StreamSchema(header["stream"], tuple(header["classes"]), features, header["positive"]),
             "class_counts": arrays["class_counts"],
-            "calibration": Calibration(header["calibration"], parameters, arrays["calibration/log_weights"]),
+            "calibration": fitted,
             "statistics": {name: artefact.under(arrays, f"statistics/{name}") for name in header["estimators"]},
             "sample": HoldOut(
                 arrays["sample/posteriors"],
@@ -225,7 +228,7 @@ class Reference(FiledReference):
                 arrays.get("sample/features"),
                 header["seed"],
             ),
-            "raw": arrays["sample/raw"],
+            "raw": scores_before(arrays["sample/posteriors"], fitted) if scores is None else scores,
             "estimator": header["estimator"],
         }
 

@@ -20,10 +20,10 @@ from monitor.kinds import Assessed
 from monitor.labels import Arrived, Awaited, LabelFlow, OutcomeResult, Waiting, outcomes
 from monitor.labels.store import LabelStore
 from monitor.labels.trust import Trust, shown, trust
-from monitor.ports import NEVER, Checkpoint, Message, Progress, RawBatch
+from monitor.ports import NEVER, Message, RawBatch
 from monitor.service.under_way import Ready
 from monitor.tolerances import TRUST_OUTCOMES
-from monitor.windows import Arrivals, LeftOut, Plan, TimePlan, Window
+from monitor.windows import Arrivals, LeftOut, PartitionProgress, Plan, TimePlan, Window, WindowCheckpoint
 
 
 @dataclass(slots=True)
@@ -76,9 +76,9 @@ class Ledger:
         self._kept: list[tuple[str, int, str]] = []
         """Windows kept since the last commit."""
 
-    def begin(self, progress: Iterable[Progress | None]) -> None:
+    def begin(self, progress: Iterable[PartitionProgress]) -> None:
         """Take up where commits say: outcomes that came with them are out, whatever became of the store since."""
-        tokens = {one.outcomes for one in progress if one is not None} - {""}
+        tokens = {each.outcomes for each in progress} - {""}
         for store in self._stores.values():
             if out := store.noted(tokens):
                 store.settled(out, TRUST_OUTCOMES)
@@ -130,7 +130,7 @@ class Ledger:
         stream.evicted += stream.store.keep(one, stream.awaited.most)
         self._kept.append((one.stream, one.deadline, one.window))
 
-    def flushed(self, ready: Ready) -> Checkpoint:
+    def flushed(self, ready: Ready) -> WindowCheckpoint:
         """Before the sink commits: what it builds on is on disk, and the checkpoint names what is published with it."""
         self._committing = {one.key: self._written[one.key] for one in ready.messages if one.key in self._written}
         token = secrets.token_hex(8) if self._committing else ""
@@ -140,9 +140,9 @@ class Ledger:
             store.flush()
         if not token:
             return ready.checkpoint
-        return Checkpoint({name: replace(one, outcomes=token) for name, one in ready.checkpoint.progress.items()})
+        return WindowCheckpoint({name: replace(one, outcomes=token) for name, one in ready.checkpoint.progress.items()})
 
-    def committed(self, checkpoint: Checkpoint) -> None:
+    def committed(self, checkpoint: WindowCheckpoint) -> None:
         """After the sink committed: let go of what is settled and of what nobody can need."""
         if self._committing:
             for store in self._stores.values():

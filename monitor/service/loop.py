@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from monitor.arrays import Flags, Labels
-from monitor.errors import CommitRefusedError
+from monitor.errors import CommitRefusedError, ConnectorError
 from monitor.events import DecodedBatch, Decoder, Reason, Rejected
 from monitor.limits import COMMIT_EVERY, IDLE_AFTER, MOST_WAITING
-from monitor.ports import NEVER, Checkpoint, Message, Progress, RawBatch, Sink, Source
+from monitor.ports import NEVER, Message, Progress, RawBatch, Sink, Source
 from monitor.service.dead_letters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.service.label_ledger import Ledger, labels_taken
 from monitor.service.label_ledger import message as outcome_message
@@ -38,7 +38,17 @@ from monitor.service.notices import (
 from monitor.service.publishing import Watched, messages
 from monitor.service.under_way import UnderWay
 from monitor.service.workers import Answers, Assessing, Here
-from monitor.windows import LabelTimes, LeftOut, RejectedAt, StreamRows, Window, Windowing
+from monitor.windows import (
+    LabelTimes,
+    LeftOut,
+    PartitionProgress,
+    RejectedAt,
+    StreamRows,
+    Window,
+    WindowCheckpoint,
+    Windowing,
+    from_stored,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +149,11 @@ class Service:
     def _start(self) -> None:
         checkpoint = self._sink.recover()
         self._correcting.begin()
-        self._source.start(checkpoint)
-        progress = dict(checkpoint.progress) if checkpoint else {}
+        gone = self._source.start(checkpoint)
+        progress = _restored(checkpoint.progress) if checkpoint else {}
+        missed = [partition for partition in gone if progress[partition].offset < progress[partition].read]
+        if missed:
+            raise ConnectorError(f"{', '.join(sorted(missed))} is gone, and open windows need it again")
         # Also what the source has no more of: its positions must outlive the next commit.
         for partition in progress.keys() | set(self._source.partitions()):
             self._begin(partition, progress.get(partition))
@@ -264,10 +277,10 @@ class Service:
             yield from messages(published, trust.doubt)
             self._tell(WindowAssessed(published.assessment, published.window, answer.seconds, trust.doubt))
 
-    def _commit(self, checkpoint: Checkpoint, messages: Iterable[Message]) -> None:
+    def _commit(self, checkpoint: WindowCheckpoint, messages: Iterable[Message]) -> None:
         started = self._clock.elapsed()
         try:
-            self._sink.commit(checkpoint)
+            self._sink.commit(checkpoint.stored())
         except CommitRefusedError as error:
             self._refused = True
             self._tell(Reassigned(refused=str(error) or "no reason was given"))
@@ -292,14 +305,15 @@ class Service:
             self._windowing.forget(partition)
             self._last_read.pop(partition, None)
             self._stood.pop(partition, None)
-        for partition, progress in change.came.items():
-            self._begin(partition, progress)
-        self._ledger.begin(change.came.values())
+        came = _restored({partition: stored for partition, stored in change.came.items() if stored is not None})
+        for partition in change.came:
+            self._begin(partition, came.get(partition))
+        self._ledger.begin(came.values())
         if change.came:
             self._correcting.begin()
         self._tell(Reassigned(came=frozenset(change.came), gone=change.gone))
 
-    def _begin(self, partition: str, progress: Progress | None) -> None:
+    def _begin(self, partition: str, progress: PartitionProgress | None) -> None:
         self._windowing.begin(partition, progress)
         self._last_read[partition] = self._clock.elapsed()
         self._stood[partition] = self._windowing.reached(partition)
@@ -343,3 +357,8 @@ def _fresh_events(decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dic
     """Which scored events are new, by stream: not read before a restart, and no labelled copies of earlier ones."""
     news = {stream: fresh[scored.index] for stream, scored in decoded.scored.items()}
     return news | {stream: news[stream] & ~copied for stream, copied in left_out.copied.items()}
+
+
+def _restored(stored: Mapping[str, Progress]) -> dict[str, PartitionProgress]:
+    """What a connector kept of each partition, read."""
+    return {partition: from_stored(partition, each) for partition, each in stored.items()}

@@ -9,9 +9,8 @@ from functools import cached_property
 
 from monitor.kinds import AnyReading, Assessed, kind_of, reading_of
 from monitor.labels import LabelFlow, OutcomeResult
-from monitor.ports import Checkpoint
 from monitor.recalibration import Cause, Recalibration, withheld
-from monitor.windows import WindowKey, WindowSummary
+from monitor.windows import WindowCheckpoint, WindowKey, WindowSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class OutcomeKnown:
 class Committed:
     """Everything so far is published."""
 
-    checkpoint: Checkpoint
+    checkpoint: WindowCheckpoint
     seconds: float
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from monitor.ports import Checkpoint, Message
+from monitor.ports import Message
+from monitor.windows import WindowCheckpoint
 from monitor.windows.window import Window
 
 AnswerT = TypeVar("AnswerT")
@@ -20,7 +21,7 @@ class Turn:
     """One turn of the loop."""
 
     messages: list[Message] = field(default_factory=list)
-    checkpoint: Checkpoint | None = None
+    checkpoint: WindowCheckpoint | None = None
     """How far it came; None while it goes on."""
 
 
@@ -43,7 +44,7 @@ class Ready:
     """Whole turns that may be published together, and what may be committed with them."""
 
     messages: Sequence[Message]
-    checkpoint: Checkpoint
+    checkpoint: WindowCheckpoint
 
 
 class UnderWay(Generic[AnswerT]):
@@ -85,7 +86,7 @@ class UnderWay(Generic[AnswerT]):
         """The open turn waits for what is due when all before it is answered."""
         self._steps.append(Step(self._turns[-1], mark))
 
-    def end_turn(self, checkpoint: Checkpoint) -> None:
+    def end_turn(self, checkpoint: WindowCheckpoint) -> None:
         """The open turn is over; `checkpoint` is how far it came."""
         self._turns[-1].checkpoint = checkpoint
         self._turns.append(Turn())

@@ -6,6 +6,7 @@ from monitor.windows.by_time import TimePlan
 from monitor.windows.frame import Column, Columns, is_frame, is_missing, plain_column
 from monitor.windows.label_evidence import EvidencePlan
 from monitor.windows.panes import Arrivals
+from monitor.windows.progress import CountedWindows, PartitionProgress, WindowCheckpoint, from_stored
 from monitor.windows.summary import WindowSummary, spread_rows
 from monitor.windows.window import Segments, Window, WindowCounts, WindowKey, by_segment, sampled
 
@@ -14,20 +15,24 @@ __all__ = [
     "Column",
     "Columns",
     "CountPlan",
+    "CountedWindows",
     "EvidencePlan",
     "LabelTimes",
     "LeftOut",
+    "PartitionProgress",
     "Plan",
     "RejectedAt",
     "Segments",
     "StreamRows",
     "TimePlan",
     "Window",
+    "WindowCheckpoint",
     "WindowCounts",
     "WindowKey",
     "WindowSummary",
     "Windowing",
     "by_segment",
+    "from_stored",
     "is_frame",
     "is_missing",
     "plain_column",

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Vector
-from monitor.ports import NEVER, Checkpoint, Progress
+from monitor.ports import NEVER
 from monitor.windows.by_count import CountPlan, CountWindows
 from monitor.windows.by_time import TimePlan, TimeWindows
 from monitor.windows.label_evidence import Told
 from monitor.windows.panes import Arrivals, Mark
+from monitor.windows.progress import PartitionProgress, WindowCheckpoint
 from monitor.windows.window import Window, without_copies
 
 Plan = TimePlan | CountPlan
@@ -103,7 +104,7 @@ class Windowing:
         self.mark: int | None = NEVER
         """Up to where event time had come when the last window closed, or at the last `close`; None after all."""
 
-    def begin(self, partition: str, progress: Progress | None) -> None:
+    def begin(self, partition: str, progress: PartitionProgress | None) -> None:
         """Take up a partition where it was committed, or fresh."""
         if progress is None:
             self._clocks[partition] = _Clock()
@@ -194,9 +195,11 @@ class Windowing:
         if last is not None:
             self._published(last)
 
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self) -> WindowCheckpoint:
         """What a restart needs of every partition."""
-        return Checkpoint({partition: self._progress(partition, clock) for partition, clock in self._clocks.items()})
+        return WindowCheckpoint(
+            {partition: self._progress(partition, clock) for partition, clock in self._clocks.items()}
+        )
 
     @property
     def rows(self) -> int:
@@ -259,11 +262,11 @@ class Windowing:
         for timed in self._timed.values():
             timed.prune(mark)
 
-    def _progress(self, partition: str, clock: _Clock) -> Progress:
+    def _progress(self, partition: str, clock: _Clock) -> PartitionProgress:
         here = Mark(clock.read, clock.running_max)
         mark = min((mark for windows in self._everyone for mark in windows.marks(partition)), default=here)
         counted = {stream: windows.counted(partition) for stream, windows in self._counting.items()}
-        return Progress(
+        return PartitionProgress(
             offset=mark.offset,
             running_max=mark.running_max,
             read=max(clock.read, clock.resumed),

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from monitor.ports import NEVER, Counted
+from monitor.ports import NEVER
 from monitor.windows.panes import Arrivals, Mark
+from monitor.windows.progress import CountedWindows
 from monitor.windows.window import Window, WindowCounts, WindowKey, merge, ordered
 
 
@@ -32,10 +33,10 @@ class CountWindows:
         """The running maximum, of its partition, at the last event of the last window that was cut."""
         self._open: list[Arrivals] = []
         self._rejected: list[tuple[str, Mark]] = []
-        self._counted: dict[str, Counted] = {}
+        self._counted: dict[str, CountedWindows] = {}
         self._windows = 0
 
-    def begin(self, partition: str, counted: Counted | None) -> None:
+    def begin(self, partition: str, counted: CountedWindows | None) -> None:
         """Go on where the partition's closed windows ended."""
         if counted is not None:
             self._counted[partition] = counted
@@ -78,7 +79,7 @@ class CountWindows:
             if arrivals.partition == partition:
                 yield Mark(int(arrivals.offsets[0]), int(arrivals.marks_before[0]))
 
-    def counted(self, partition: str) -> Counted | None:
+    def counted(self, partition: str) -> CountedWindows | None:
         """How far closed windows have come in this partition; None before the first one."""
         counted = self._counted.get(partition)
         return None if counted is None else replace(counted, windows=self._windows)
@@ -124,8 +125,8 @@ class CountWindows:
             )
         )
 
-    def _boundary(self, part: Arrivals) -> Counted:
+    def _boundary(self, part: Arrivals) -> CountedWindows:
         last = int(part.offsets[-1])
         before = self._counted.get(part.partition)
         already = before.skip if before is not None and before.offset == last else 0
-        return Counted(self._windows + 1, last, already + int(np.count_nonzero(part.offsets == last)))
+        return CountedWindows(self._windows + 1, last, already + int(np.count_nonzero(part.offsets == last)))

@@ -16,7 +16,7 @@ from connectors.memory import MemoryLog, MemorySink, MemorySource
 from connectors.resultfiles import ResultFileOptions, ResultFiles
 from connectors.synthetic import SyntheticOptions, SyntheticSource
 from connectors.worlds import Period
-from monitor.ports import NEVER, Checkpoint, Progress, RawBatch, Sink, Source
+from monitor.ports import Checkpoint, Progress, RawBatch, Sink, Source
 
 RECORDS: Mapping[str, Sequence[bytes]] = {
     "a": [f'{{"number":{number},"pad":"{"x" * (number * 7 % 40)}"}}'.encode() for number in range(60)],
@@ -148,7 +148,7 @@ def nothing() -> None:
 
 
 def checkpoint(offsets: Mapping[str, int]) -> Checkpoint:
-    return Checkpoint({name: Progress(offset, NEVER, offset, NEVER) for name, offset in offsets.items()})
+    return Checkpoint({name: Progress(offset, f"kept {offset}") for name, offset in offsets.items()})
 
 
 def batches(source: Source, held: Sequence[str] = ()) -> list[RawBatch]:

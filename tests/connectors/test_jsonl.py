@@ -12,7 +12,6 @@ from connectors.jsonl import JsonlOptions, JsonlSource
 from connectors.lines import StandardInput
 from monitor.commands.connectors import open_source
 from monitor.errors import ConfigurationError, ConnectorError
-from monitor.ports import NEVER, Checkpoint, Progress
 from tests.connectors.harness import RedirectedSource, checkpoint, nothing, opened, read_all, small_lines
 
 
@@ -99,12 +98,9 @@ def test_a_new_file_in_a_followed_directory_comes_as_a_new_partition(
     assert {batch.partition for _ in range(3) for batch in source.poll(0)} == {"a", "b"}
 
 
-def test_a_file_that_open_windows_need_and_that_is_gone_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"1\n")
-    needed = Checkpoint({"old": Progress(offset=0, running_max=NEVER, read=50, closed=NEVER)})
-    with pytest.raises(ConnectorError, match="old is gone"):
-        JsonlSource(tmp_path).start(needed)
-    JsonlSource(tmp_path).start(checkpoint({"old": 50}))  # all of it has been published
+    assert set(JsonlSource(tmp_path).start(checkpoint({"a": 0, "old": 50}))) == {"old"}
 
 
 @pytest.mark.parametrize(

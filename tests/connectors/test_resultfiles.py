@@ -20,7 +20,7 @@ from tests.processes import Process, finished, killed_again_and_again
 WRITER = """
 import sys
 from pathlib import Path
-from monitor.ports import NEVER, Checkpoint, Message, Progress
+from monitor.ports import Checkpoint, Message, Progress
 from connectors.resultfiles import ResultFileOptions, ResultFiles
 
 last = int(sys.argv[2])
@@ -33,7 +33,7 @@ while at < last:
         sink.write(Message("results", b"", b'{"number":%d,"pad":"%s"}' % (number, b"x" * 3000)))
         sink.write(Message("dead-letters", b"", b"%d" % number))
     at = min(at + 7, last)
-    sink.commit(Checkpoint({"p": Progress(at, NEVER, at, NEVER)}))
+    sink.commit(Checkpoint({"p": Progress(at)}))
 sink.close()
 """
 

@@ -16,7 +16,7 @@ from connectors.kafka.settings import Connection, SourceSettings
 from connectors.kafka.topic_source import KafkaSource
 from connectors.kafka.watchdog import Guard
 from monitor.errors import ConnectorError
-from monitor.ports import NEVER, Checkpoint, Progress
+from monitor.ports import Checkpoint, Progress
 from monitor.ports.options import Duration
 from tests.connectors.harness import nothing
 
@@ -128,7 +128,7 @@ def member(reader: TableReader) -> KafkaSource:
 
 
 def progress(offset: int) -> Progress:
-    return Progress(offset=offset, running_max=NEVER, read=offset, closed=NEVER)
+    return Progress(offset)
 
 
 def test_nothing_is_yielded_before_the_assignment_is_fetched() -> None:
@@ -146,7 +146,7 @@ def test_nothing_is_yielded_before_the_assignment_is_fetched() -> None:
 
 def test_a_partition_goes_on_at_its_commit_with_its_progress() -> None:
     reader = TableReader()
-    committed = Progress(offset=3, running_max=100, read=7, closed=90)
+    committed = Progress(3, "as the service has written it")
     reader.group[P0] = Committed(3, to_metadata(committed))
     source = source_on(reader)
     reader.rebalance("assigned", frozenset({P0}))
@@ -270,7 +270,7 @@ def test_retention_may_be_accepted_and_is_counted() -> None:
     reader.rebalance("assigned", frozenset({P0}))
     change = source.reassigned(nothing)
     assert change is not None
-    assert change.came["t-0"] == Progress(offset=6, running_max=NEVER, read=2, closed=NEVER)
+    assert change.came["t-0"] == Progress(6)
     assert source.statistics.skipped == 4
 
 

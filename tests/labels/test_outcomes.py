@@ -17,7 +17,7 @@ from connectors.memory import MemoryLog, MemorySink, MemorySource
 from monitor.errors import CommitRefusedError
 from monitor.events.decoding import Decoder
 from monitor.labels.values import Awaited
-from monitor.ports import NEVER, Checkpoint, Progress, Reassignment
+from monitor.ports import Checkpoint, Progress, Reassignment
 from monitor.reference.classifier import Reference
 from monitor.service.loop import Pace, Service
 from monitor.service.publishing import Watched
@@ -193,7 +193,7 @@ class Rewound(MemorySource):
             return None
         self._sink.rewind = False
         checkpoint = self._sink.recover()
-        self.start(checkpoint or Checkpoint({"p": Progress(0, NEVER, 0, NEVER)}))
+        self.start(checkpoint or Checkpoint({"p": Progress(0)}))
         return Reassignment(frozenset({"p"}), {"p": checkpoint.progress["p"] if checkpoint else None})
 
     def partitions(self) -> Sequence[str]:

@@ -17,6 +17,7 @@ from monitor.service.loop import Clock, Pace, Service
 from monitor.service.notices import BatchTaken, Happening, Reassigned, WindowAssessed
 from monitor.service.publishing import Watched
 from monitor.service.workers import Assessing
+from monitor.windows import from_stored
 from monitor.windows.assembly import Plan
 from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan
@@ -225,7 +226,7 @@ def test_a_stop_drops_open_windows_and_the_next_start_finds_their_events_again()
     build(source, MemorySink(log), pace=Pace(poll=0.0, commit=0.0)).run(after(3))
     assert len(log.values("results")) == 1
     assert log.checkpoint is not None
-    progress = log.checkpoint.progress["p"]
+    progress = from_stored("p", log.checkpoint.progress["p"])
     assert progress.offset < progress.read == 90
 
 

@@ -20,6 +20,7 @@ from monitor.service.loop import Pace, Service
 from monitor.service.publishing import Watched
 from monitor.service.under_way import UnderWay
 from monitor.service.workers import Answer, Answers, Assessing, Here, Workers
+from monitor.windows import WindowCheckpoint
 from monitor.windows.window import Window, WindowKey
 from tests.service.streams import lines, reference
 from tests.service.test_loop import MINUTES, Heard, after, build, published
@@ -170,7 +171,7 @@ def test_nothing_of_a_turn_is_ready_before_all_of_it_is() -> None:
         under_way.put([letter(number)])
         for each in windows:
             under_way.expect(0, window(each), lambda _, each=each: letter(each) if answers[each] else None)
-        under_way.end_turn(Checkpoint())
+        under_way.end_turn(WindowCheckpoint())
 
     def ready() -> list[Message] | None:
         for step, answer in under_way.steps(0.0):
@@ -194,7 +195,7 @@ def test_a_settlement_waits_for_the_windows_before_it_and_holds_its_turn() -> No
     under_way, answered = UnderWay[str](), False
     under_way.expect(1, window(1), lambda _: "answer" if answered else None)
     under_way.settle(2)
-    under_way.end_turn(Checkpoint())
+    under_way.end_turn(WindowCheckpoint())
     assert [*under_way.steps(0.0)] == []
     assert under_way.ready() is None
     answered = True

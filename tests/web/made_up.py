@@ -13,7 +13,7 @@ from monitor.labels.outcomes import OutcomeResult
 from monitor.labels.values import Found, LabelFlow, Stateless, Waiting
 from monitor.observers.history import History
 from monitor.observers.snapshot import Caps, StreamFacts
-from monitor.ports import NEVER, Checkpoint, PartitionReport, Report, SinkReport
+from monitor.ports import NEVER, PartitionReport, Report, SinkReport
 from monitor.priors.estimate import PriorEstimate
 from monitor.recalibration import Recalibration, identity
 from monitor.service.loop import Clock
@@ -27,6 +27,7 @@ from monitor.service.notices import (
     WindowAssessed,
 )
 from monitor.shifts.feature_tests import Move
+from monitor.windows import WindowCheckpoint
 from monitor.windows.summary import WindowSummary
 from monitor.windows.window import Window, WindowCounts, WindowKey
 
@@ -125,7 +126,7 @@ class Story:
             )
         )
         self.tell(Turned(("t-0",), frozenset(), frozenset(), events))
-        self.tell(Committed(Checkpoint(), 0.002))
+        self.tell(Committed(WindowCheckpoint(), 0.002))
 
 
 class Lagging:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.ports import NEVER, Checkpoint
+from monitor.ports import NEVER
+from monitor.windows import WindowCheckpoint
 from monitor.windows.assembly import Plan, RejectedAt, StreamRows, Windowing
 from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan
@@ -49,7 +50,7 @@ def run(
     """Feed everything in random batches of random partitions, killing the process now and then after a commit."""
     rng = random.Random(seed)
     published: list[tuple[object, ...]] = []
-    windowing, committed = Windowing({"s": plan}), Checkpoint()
+    windowing, committed = Windowing({"s": plan}), WindowCheckpoint()
     position = dict.fromkeys(partitions, 0)
     left = 20  # kills: while no window closes each begins the work anew, and chance alone might never let it end
     for name in partitions:
@@ -139,13 +140,13 @@ def test_count_windows_of_one_partition_do_not_depend_on_batching_or_restarts(
 
 
 def test_a_count_window_may_end_inside_a_record_that_carries_many_events() -> None:
-    def fresh(progress: Checkpoint) -> Windowing:
+    def fresh(progress: WindowCheckpoint) -> Windowing:
         windowing = Windowing({"s": CountPlan(3)})
         windowing.begin("p", progress.progress.get("p"))
         return windowing
 
     record = [Event(time, time / 10) for time in range(5)]
-    windowing = fresh(Checkpoint())
+    windowing = fresh(WindowCheckpoint())
     windowing.add("p", 1, {"s": StreamRows(rows(record), np.zeros(5, dtype=np.int64))})
     first = [window.posteriors[:, 0].tolist() for window in windowing.close(["p"])]
     again = fresh(windowing.checkpoint())

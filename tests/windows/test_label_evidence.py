@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.ports import NEVER, Progress
+from monitor.ports import NEVER
+from monitor.windows import PartitionProgress
 from monitor.windows.assembly import LabelTimes, StreamRows, Windowing
 from monitor.windows.by_time import TimePlan
 from monitor.windows.label_evidence import EvidencePlan
@@ -118,7 +119,7 @@ def run(partitions, span, enough, *, batch, restart_after=0):
         if turn == restart_after:
             windowing = Windowing({"s": plan(span, enough)})
             for name, progress in checkpoint.progress.items():
-                assert isinstance(progress, Progress)
+                assert isinstance(progress, PartitionProgress)
                 windowing.begin(name, progress)
                 position[name] = progress.offset
     found.update(seen(windowing.finish()))

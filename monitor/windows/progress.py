@@ -1,0 +1,135 @@
+"""How far each partition has come, and the text in which a connector keeps it between two runs.
+
+A connector stores an offset and one text that it never reads (`ports.Progress`). What stands in the text is decided
+here alone: JSON with a version. The version before had none, and two spellings: one beside Kafka's offsets, one in
+checkpoint files. Both are still read. Any other text is refused: to begin afresh could publish windows twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from monitor.errors import ConnectorError
+from monitor.ports import NEVER, Checkpoint, Progress
+
+VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CountedWindows:
+    """How far one stream's count windows have come in one partition."""
+
+    windows: int
+    """How many windows the stream has closed."""
+    offset: int
+    """The record that holds the first event of the open window, or the next record."""
+    skip: int
+    """How many events of that record already went into closed windows (a record may carry many events)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """What a restart needs of one partition to go on as if nothing had happened."""
+
+    offset: int
+    """Where to read again: the earliest record that an open window still needs, or the next one."""
+    running_max: int
+    """The newest event time seen before `offset`; microseconds, `NEVER` before the first event."""
+    read: int
+    """Records before this have been judged already: on a re-read they are not dead-lettered again."""
+    closed: int
+    """Windows whose end plus allowed lateness is not after this have been published."""
+    counted: Mapping[str, CountedWindows] = field(default_factory=dict)
+    """By stream, for streams with count windows."""
+    outcomes: str = ""
+    """Names the outcomes of windows that were published with this commit, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCheckpoint:
+    """How far all partitions have come."""
+
+    progress: Mapping[str, PartitionProgress] = field(default_factory=dict)
+
+    def stored(self) -> Checkpoint:
+        """As a sink commits it."""
+        return Checkpoint({partition: to_stored(each) for partition, each in self.progress.items()})
+
+
+class _State(msgspec.Struct, omit_defaults=True):
+    """Short names: every commit carries this for every partition."""
+
+    v: int
+    max: int
+    read: int
+    closed: int
+    counted: dict[str, tuple[int, int, int]] = {}
+    outcomes: str = ""
+
+
+class _BesideOffset(msgspec.Struct):
+    """The version before, as it stood beside an offset of Kafka's."""
+
+    max: int
+    read: int
+    closed: int
+    counted: dict[str, tuple[int, int, int]] = {}
+    outcomes: str = ""
+
+
+class _InFile(msgspec.Struct):
+    """The version before, as it stood in a checkpoint file."""
+
+    running_max: int
+    read: int
+    closed: int
+    counted: dict[str, CountedWindows] = {}
+    outcomes: str = ""
+
+
+def to_stored(progress: PartitionProgress) -> Progress:
+    """The offset, and everything else as compact JSON."""
+    counted = {stream: (each.windows, each.offset, each.skip) for stream, each in sorted(progress.counted.items())}
+    state = _State(VERSION, progress.running_max, progress.read, progress.closed, counted, progress.outcomes)
+    return Progress(progress.offset, msgspec.json.encode(state).decode())
+
+
+def from_stored(partition: str, stored: Progress) -> PartitionProgress:
+    """The inverse of `to_stored`, and of what the version before wrote. No text at all begins fresh at the offset."""
+    if not stored.state:
+        return PartitionProgress(offset=stored.offset, running_max=NEVER, read=stored.offset, closed=NEVER)
+    try:
+        state = _read(stored.state)
+    except msgspec.DecodeError as error:
+        raise ConnectorError(
+            f"{partition}: the progress kept at offset {stored.offset} is none that Shiftwatch has written ({error}): "
+            "without it closed windows could be published twice. Restore it, or begin elsewhere afresh (another group, "
+            "another results file)"
+        ) from error
+    if state.v != VERSION:
+        raise ConnectorError(
+            f"{partition}: the progress kept at offset {stored.offset} has version {state.v}, and this release reads "
+            f"up to {VERSION}: run the release that wrote it, or a newer one"
+        )
+    counted = {stream: CountedWindows(*each) for stream, each in state.counted.items()}
+    return PartitionProgress(stored.offset, state.max, state.read, state.closed, counted, state.outcomes)
+
+
+class _Version(msgspec.Struct):
+    v: int = VERSION - 1
+
+
+def _read(text: str) -> _State:
+    """The state in a text; of another version its number alone counts."""
+    version = msgspec.json.decode(text, type=_Version).v
+    if version == VERSION:
+        return msgspec.json.decode(text, type=_State)
+    if version != VERSION - 1:
+        return _State(version, 0, 0, 0)
+    if "running_max" in msgspec.json.decode(text, type=dict[str, msgspec.Raw]):
+        filed = msgspec.json.decode(text, type=_InFile)
+        counted = {stream: (each.windows, each.offset, each.skip) for stream, each in filed.counted.items()}
+        return _State(VERSION, filed.running_max, filed.read, filed.closed, counted, filed.outcomes)
+    beside = msgspec.json.decode(text, type=_BesideOffset)
+    return _State(VERSION, beside.max, beside.read, beside.closed, beside.counted, beside.outcomes)
