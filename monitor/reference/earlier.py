@@ -17,8 +17,8 @@ def scores_before(posteriors: Matrix, calibration: Calibration) -> Matrix:
     slopes = np.asarray(calibration.parameters.get("slopes", np.ones(1)))
     if calibration.method not in ("balanced", "temperature", "bias-corrected-temperature") or np.ptp(slopes):
         raise ArtefactError(
-            f"the reference was built by an earlier release, and its calibration ({calibration.method}) cannot be undone: "
-            "build it anew (shiftwatch reference build)"
+            f"the reference was built by an earlier release, and its calibration ({calibration.method}) cannot be "
+            "undone: build it anew (shiftwatch reference build)"
         )
     shifts = calibration.log_weights + calibration.parameters.get("intercepts", 0.0)
     scores = np.exp((np.log(np.maximum(posteriors, np.finfo(float).tiny)) - shifts) / slopes[0])
