@@ -1,6 +1,5 @@
 """A running service on a stream whose class mix moves and comes back, and one on a stream where nothing happens."""
 
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -49,9 +48,8 @@ def live(reference_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
         ):
             folder, port = tmp_path_factory.mktemp(stream), free_port()
             (folder / "shiftwatch.toml").write_text(_configuration(stream, port, reference_file, periods))
-            environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
             command = [sys.executable, "-m", "monitor", "run", str(folder / "shiftwatch.toml")]
-            process = stack.enter_context(running(command, folder / "log", environment))
+            process = stack.enter_context(running(command, folder / "log"))
             urls[stream] = f"http://127.0.0.1:{port}"
             ready = urls[stream] + "/readyz"
             until(lambda ready=ready: httpx.get(ready).status_code == 200, 60, f"{stream} to be ready")  # type: ignore[misc]

@@ -43,11 +43,9 @@ def until(true: Callable[[], Any], seconds: float, what: str) -> Any:
 
 
 @contextmanager
-def running(
-    command: list[str], log: Path, environment: dict[str, str] | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
+def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process while the block runs; what it wrote stands in the log."""
-    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, env=environment) as process:
+    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
         try:
             yield process
         finally:

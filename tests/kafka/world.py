@@ -5,7 +5,6 @@ partition: the results of any run can then be compared with those of an uninterr
 """
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -229,13 +228,11 @@ class Member:
     def __init__(self, config: Path) -> None:
         self.started.append(self)
         self.log = config.with_suffix(f".{time.monotonic_ns()}.log")
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "monitor", "run", str(config)],
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=environment,
             )
 
     @property
