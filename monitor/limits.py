@@ -140,3 +140,6 @@ SEGMENTS_WATCHED = 20
 FEATURE_SERIES = 1_000
 SEGMENT_FEATURE_SERIES = 20
 CLASS_SERIES = 100
+
+REFERENCES_READY = 256
+"""References of which is kept what an estimator works out from them alone: some matrices of classes by classes each."""

@@ -17,7 +17,7 @@ from monitor.assessment import reasons
 from monitor.assessment.verdict import Evidence, Verdict, decide
 from monitor.calibration import Calibration
 from monitor.errors import InputError
-from monitor.priors import ESTIMATORS, em
+from monitor.priors import em, solve
 from monitor.priors.estimate import PriorEstimate, ReferenceView
 from monitor.recalibration import Cause, Grounds, InputCorrection, May, Recalibration, Validity, gated
 from monitor.shifts.comparable import ShiftReference, common_resolution, comparable_posteriors
@@ -38,7 +38,7 @@ from monitor.tolerances import (
 from monitor.version import __version__
 from monitor.windows import Window, WindowCounts, WindowKey
 
-CHEAP = ("cc", "pcc", "acc", "acc-qp", "pacc", "em", "em-sld")
+CHEAP = ("cc", "pcc", "acc", "acc-qp", "pacc", "em")
 """Estimators that cost a few milliseconds a window at most: always reported. The reference's choice comes on top."""
 
 UNBIASED = ("acc-qp", "pacc", "em")
@@ -231,7 +231,7 @@ def _estimates(window: Window, reference: AssessedReference) -> dict[str, PriorE
     names = [name for name in CHEAP if name in reference.statistics]
     if reference.estimator not in names:
         names.append(reference.estimator)
-    return {name: ESTIMATORS[name].estimate(window, reference) for name in names}
+    return solve(names, window, reference)
 
 
 def _assessment(
@@ -276,7 +276,8 @@ def _tests(
 ) -> dict[str, Test]:
     """Every test with its statistic, p-value, effect size, threshold and n."""
     n, pi = window.events, reference.source_priors
-    ratio = em.likelihood_ratio(window.posteriors, pi, reference.statistics.get("em") or None)
+    null = reference.statistics.get("em") or None
+    ratio = em.likelihood_ratio(window.posteriors, pi, null, estimates.get("em"))
     whole = diagnosis.whole
     measured: dict[str, tuple[float, float, float, float, str]] = {
         "prior-shift": (

@@ -5,6 +5,7 @@ this very window. The Fourier features of the entries are those of dussap's eq 1
 it is worse in variance and in bound, as the paper says and a test shows; `maps.fourier` takes its offsets.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from monitor.priors import bayes, counting, em, intervals, matching
@@ -13,8 +14,9 @@ from monitor.priors.by_counting import ACC, CC, CDE, PCC
 from monitor.priors.by_likelihood import EM, EM_SHRUNK, EM_SLD, EM_STOPPED
 from monitor.priors.by_matching import entries
 from monitor.priors.by_retargeting import RETARGETED
-from monitor.priors.estimate import Estimator, PriorEstimate
+from monitor.priors.estimate import Estimator, PriorEstimate, ReferenceView
 from monitor.priors.maps import ENERGY, GAUSSIAN, ONE_HOT, POSTERIORS, RFF
+from monitor.windows import Window
 
 ESTIMATORS: Final[dict[str, Estimator]] = {
     estimator.name: estimator
@@ -47,4 +49,30 @@ COMBINED: Final = ("em", "pacc", "dfm-energy", "retargeted")
 
 ESTIMATORS["auto"] = combine("auto", [ESTIMATORS[name] for name in COMBINED])
 
-__all__ = ["COMBINED", "ESTIMATORS", "Estimator", "PriorEstimate", "bayes", "counting", "em", "intervals", "matching"]
+
+def solve(names: Iterable[str], window: Window, reference: ReferenceView) -> dict[str, PriorEstimate]:
+    """The answers of these estimators to a prepared window; what several of them build on is worked out once."""
+    found: dict[str, PriorEstimate] = {}
+
+    def answer(name: str) -> PriorEstimate:
+        if name not in found:
+            entry = ESTIMATORS[name]
+            build = entry.building_on
+            found[name] = entry.estimate(window, reference) if build is None else build(window, reference, answer)
+        return found[name]
+
+    return {name: answer(name) for name in names}
+
+
+__all__ = [
+    "COMBINED",
+    "ESTIMATORS",
+    "Estimator",
+    "PriorEstimate",
+    "bayes",
+    "counting",
+    "em",
+    "intervals",
+    "matching",
+    "solve",
+]

@@ -6,12 +6,12 @@ window that equals the reference gets the source priors.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from monitor.arrays import Vector
 from monitor.priors.estimate import (
+    Answers,
     Estimator,
     PriorEstimate,
     ReferenceView,
@@ -25,14 +25,22 @@ from monitor.windows import Window
 
 def combine(name: str, members: Sequence[Estimator]) -> Estimator:
     """The entry for these members; a reference without learnt weights weighs them equally."""
-    return Estimator(name, nothing, partial(_estimate, name, tuple(members)))
+    by_name = {member.name: member for member in members}
+
+    def estimate(window: Window, reference: ReferenceView) -> PriorEstimate:
+        return _mean(name, tuple(by_name), reference, lambda member: by_name[member].estimate(window, reference))
+
+    def building_on(_window: Window, reference: ReferenceView, answers: Answers) -> PriorEstimate:
+        return _mean(name, tuple(by_name), reference, answers)
+
+    return Estimator(name, nothing, estimate, building_on=building_on)
 
 
-def _estimate(name: str, members: Sequence[Estimator], window: Window, reference: ReferenceView) -> PriorEstimate:
+def _mean(name: str, members: Sequence[str], reference: ReferenceView, answers: Answers) -> PriorEstimate:
     """The members' mean. Their errors are nearly the same error, so the interval adds up theirs as if they were."""
     kept = reference.statistics.get(name, {})
     weights: Vector = np.asarray(kept.get("weights", np.full(len(members), 1.0 / len(members))))
-    used = [(m.estimate(window, reference), float(w)) for m, w in zip(members, weights, strict=True) if w > 0]
+    used = [(answers(member), float(weight)) for member, weight in zip(members, weights, strict=True) if weight > 0]
 
     def mean(field: str) -> Vector:
         return np.asarray(sum(weight * getattr(estimate, field) for estimate, weight in used))

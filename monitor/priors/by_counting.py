@@ -1,10 +1,12 @@
 """Registry entries that count predictions: cc, pcc, acc, cde."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from monitor.arrays import Matrix
+from monitor.limits import REFERENCES_READY
 from monitor.priors import counting
 from monitor.priors.estimate import (
     Estimator,
@@ -48,8 +50,12 @@ def _solve(window: Window, reference: ReferenceView) -> PriorEstimate:
     g, dropped = usable_rows(window.posteriors)
     if g.shape[0] == 0:
         return no_events("acc", reference.source_priors, dropped)
-    estimate = counting.adjusted(reference.statistics["acc"]["confusion"], counting.counts(g))
-    return replace(estimate, dropped=dropped)
+    return replace(counting.solved(_rates(reference), counting.counts(g)), dropped=dropped)
+
+
+@lru_cache(maxsize=REFERENCES_READY)
+def _rates(reference: ReferenceView) -> counting.Rates:
+    return counting.Rates.of(reference.statistics["acc"]["confusion"])
 
 
 def _iterate(window: Window, reference: ReferenceView) -> PriorEstimate:

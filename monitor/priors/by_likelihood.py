@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from monitor.arrays import Vector
+from monitor.arrays import Matrix, Vector
 from monitor.limits import STOPPING_ROWS
 from monitor.priors import em, intervals, nulls
 from monitor.priors.estimate import (
@@ -14,9 +14,12 @@ from monitor.priors.estimate import (
     ReferenceView,
     Statistics,
     labelled_rows,
+    no_events,
     nothing,
+    positive_priors,
     usable_rows,
 )
+from monitor.priors.likelihood import Problem
 from monitor.priors.maps import stratified
 from monitor.tolerances import SHRINKAGE
 from monitor.windows import Window
@@ -28,18 +31,22 @@ def _null(hold_out: HoldOut) -> Statistics:
 
 
 def _maximise(window: Window, reference: ReferenceView) -> PriorEstimate:
-    estimate = em.maximum_likelihood(window.posteriors, reference.source_priors)
-    return _with_reference_noise(estimate, window, reference)
+    g, dropped = usable_rows(window.posteriors)
+    if g.shape[0] == 0:
+        return no_events("em", reference.source_priors, dropped)
+    pi = positive_priors(reference.source_priors, g.shape[1])
+    estimate, _ = em.solved(Problem(g, pi), dropped)
+    return _with_reference_noise(estimate, g, reference)
 
 
 def _shrink(window: Window, reference: ReferenceView) -> PriorEstimate:
     estimate = em.maximum_likelihood(window.posteriors, reference.source_priors, shrinkage=SHRINKAGE)
-    return replace(_with_reference_noise(estimate, window, reference), method="em-shrunk")
+    return replace(_with_reference_noise(estimate, window.posteriors, reference), method="em-shrunk")
 
 
 def _as_printed(window: Window, reference: ReferenceView) -> PriorEstimate:
     estimate = em.sld(window.posteriors, reference.source_priors)
-    return _with_reference_noise(estimate, window, reference)
+    return _with_reference_noise(estimate, window.posteriors, reference)
 
 
 def _sample(hold_out: HoldOut) -> Statistics:
@@ -53,10 +60,10 @@ def _stop(window: Window, reference: ReferenceView) -> PriorEstimate:
     return em.stopped(window.posteriors, reference.source_priors, kept["posteriors"], kept["labels"])
 
 
-def _with_reference_noise(estimate: PriorEstimate, window: Window, reference: ReferenceView) -> PriorEstimate:
+def _with_reference_noise(estimate: PriorEstimate, posteriors: Matrix, reference: ReferenceView) -> PriorEstimate:
     if estimate.events == 0:
         return estimate
-    g, _ = usable_rows(window.posteriors)
+    g, _ = usable_rows(posteriors)
     rows: Vector = np.asarray(reference.statistics["em"]["rows"])
     errors = intervals.likelihood_errors(g, reference.source_priors, estimate.priors, rows)
     return replace(intervals.around(estimate, errors), dropped=estimate.dropped)

@@ -15,12 +15,13 @@ so a window costs one mean of phi, and its estimate and interval cost microsecon
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
-from monitor.limits import KERNEL_ROWS, MAP_BLOCK_VALUES
+from monitor.limits import KERNEL_ROWS, MAP_BLOCK_VALUES, REFERENCES_READY
 from monitor.priors import intervals, maps, matching
 from monitor.priors.estimate import (
     Estimator,
@@ -36,7 +37,7 @@ from monitor.priors.estimate import (
     usable_rows,
 )
 from monitor.priors.maps import FeatureMap, Kept, Space
-from monitor.priors.simplex import constrained_inverse
+from monitor.priors.simplex import constrained_inverse, identifiable
 from monitor.tolerances import SINGULAR
 from monitor.windows import Window
 
@@ -94,8 +95,34 @@ class _Matching:
             part = None if features is None else features[begin:end]
             x = g[begin:end] if self.raw else maps.inputs(kept, self.space, g[begin:end], part)
             total += self.feature_map.apply(kept, x).sum(axis=0)
-        estimate = from_mean(kept, total / g.shape[0], g.shape[0], soft)
+        mean = total / g.shape[0]
+        estimate = from_mean(_geometry(reference, self.name), mean, g.shape[0], soft)
         return replace(estimate, method=method, dropped=dropped)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Geometry:
+    """What is kept of a reference, and all that follows from it alone."""
+
+    kept: Kept
+    inverse: Matrix
+    """K."""
+    told_apart: bool
+    """Whether different mixtures always have different means; and"""
+    told_apart_softly: bool
+    """whether mixtures with noise that maps to nothing do."""
+
+    @classmethod
+    def of(cls, kept: Kept) -> "Geometry":
+        """Of the statistics that `reduce` gives."""
+        gram, means = kept["gram"], kept["projection"]
+        softly = matching.lambda_min(means) > SINGULAR * float((means**2).sum())
+        return cls(kept, constrained_inverse(gram), identifiable(gram), softly)
+
+
+@lru_cache(maxsize=REFERENCES_READY)
+def _geometry(reference: ReferenceView, name: str) -> Geometry:
+    return Geometry.of(reference.statistics[name])
 
 
 def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, counts: Vector) -> dict[str, Matrix]:
@@ -133,10 +160,12 @@ def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, count
     }
 
 
-def from_mean(kept: Kept, mean: Vector, events: int, soft: bool) -> PriorEstimate:
+def from_mean(known: Geometry, mean: Vector, events: int, soft: bool) -> PriorEstimate:
     """The estimate and its interval from the window's mean of the map; soft priors are shares of what is explained."""
-    estimate = matching.match(kept["projection"], mean, soft, events)
-    rows = kept["rows"]
+    kept, rows = known.kept, known.kept["rows"]
+    scores = kept["projection"] @ mean
+    unique = known.told_apart_softly if soft else known.told_apart
+    estimate = matching.match_products(kept["gram"], scores, soft, events, unique=unique)
     if soft:
         explained = float(estimate.priors.sum())
         priors = estimate.priors / explained if explained > 0 else np.full(rows.size, 1.0 / rows.size)
@@ -145,7 +174,7 @@ def from_mean(kept: Kept, mean: Vector, events: int, soft: bool) -> PriorEstimat
     if not estimate.unique:
         return estimate
     errors = intervals.standard_errors(kept["variances"], estimate.priors, rows, events)
-    return intervals.around(estimate, errors, _unconstrained(kept, mean))
+    return intervals.around(estimate, errors, _unconstrained(known, scores))
 
 
 def _with_soft_interval(kept: Kept, mean: Vector, estimate: PriorEstimate, explained: float) -> PriorEstimate:
@@ -166,11 +195,10 @@ def _with_soft_interval(kept: Kept, mean: Vector, estimate: PriorEstimate, expla
     return intervals.around(estimate, errors, centre)
 
 
-def _unconstrained(kept: Kept, mean: Vector) -> Vector:
+def _unconstrained(known: Geometry, scores: Vector) -> Vector:
     """The best mixture without bounds: normally distributed even where the truth is on the border."""
-    gram, scores = kept["gram"], kept["projection"] @ mean
-    uniform = np.full(gram.shape[0], 1.0 / gram.shape[0])
-    return np.asarray(uniform + constrained_inverse(gram) @ (scores - gram @ uniform))
+    uniform = np.full(scores.size, 1.0 / scores.size)
+    return np.asarray(uniform + known.inverse @ (scores - known.kept["gram"] @ uniform))
 
 
 def _deficit_error(kept: Kept, priors: Vector, events: int) -> float:

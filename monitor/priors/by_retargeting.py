@@ -14,9 +14,10 @@ import numpy as np
 from monitor.arrays import Matrix, Vector
 from monitor.errors import InputError
 from monitor.limits import RETARGETING_ROWS
-from monitor.priors import em
-from monitor.priors.by_matching import from_mean, reduce
+from monitor.priors.by_likelihood import EM
+from monitor.priors.by_matching import Geometry, from_mean, reduce
 from monitor.priors.estimate import (
+    Answers,
     Estimator,
     HoldOut,
     PriorEstimate,
@@ -40,19 +41,23 @@ def _summarise(hold_out: HoldOut) -> Statistics:
 
 
 def _estimate(window: Window, reference: ReferenceView) -> PriorEstimate:
+    return _on_em(window, reference, lambda _: EM.estimate(window, reference))
+
+
+def _on_em(window: Window, reference: ReferenceView, answers: Answers) -> PriorEstimate:
     kept, pi = reference.statistics["retargeted"], reference.source_priors
     if not kept:
         raise InputError("retargeted: want rows of every class in the reference")
     g, dropped = usable_rows(window.posteriors)
     if g.shape[0] == 0:
         return no_events("retargeted", pi, dropped)
-    start = em.maximum_likelihood(g, pi)
+    start = answers("em")
     # A share of every class: towards a class at 0 no posterior would move, and it could never come back.
     target = (1 - RETARGETING_SHARE) * start.priors + RETARGETING_SHARE / pi.size
     labels = kept["labels"].astype(np.int64)
     counts = np.bincount(labels, minlength=pi.size).astype(np.float64)
     statistics = reduce(POSTERIORS, {}, _corrected(kept["posteriors"], target / pi), labels, counts)
-    estimate = from_mean(statistics, _corrected(g, target / pi).mean(axis=0), g.shape[0], soft=False)
+    estimate = from_mean(Geometry.of(statistics), _corrected(g, target / pi).mean(axis=0), g.shape[0], soft=False)
     return replace(estimate, method="retargeted", dropped=dropped)
 
 
@@ -61,4 +66,4 @@ def _corrected(posteriors: Matrix, ratios: Vector) -> Matrix:
     return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
 
-RETARGETED = Estimator("retargeted", _summarise, _estimate)
+RETARGETED = Estimator("retargeted", _summarise, _estimate, building_on=_on_em)

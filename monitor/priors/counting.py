@@ -6,6 +6,8 @@ Notation
     v (predicted)                 shares of the predictions in the window
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,6 +17,39 @@ from monitor.priors import intervals
 from monitor.priors.estimate import PriorEstimate, no_events, positive_priors, usable_rows, without_interval
 from monitor.priors.simplex import constrained_inverse, identifiable, minimise
 from monitor.tolerances import CDE_LOOPS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """How hold-out rows were predicted, and all that follows from it alone."""
+
+    tally: Matrix
+    rows: Vector
+    given_true: Matrix
+    """M'; P(predicted | true) in the rows of the true classes."""
+    source_priors: Vector
+    sound: bool
+    """Whether M tells all classes apart."""
+    influence: Matrix
+    """(class, predicted): psi of each prediction."""
+    variances: Matrix
+    """V_ik, of psi_k within class i."""
+
+    @classmethod
+    def of(cls, confusion: ArrayLike) -> "Rates":
+        """Of counts[true, predicted]."""
+        tally = np.asarray(confusion, dtype=np.float64)
+        if tally.ndim != 2 or not np.isfinite(tally).all() or (tally < 0).any():
+            raise InputError("confusion: want finite counts of at least 0")
+        rows = tally.sum(axis=1)
+        empty = np.flatnonzero(rows <= 0)
+        if empty.size:
+            raise InputError(f"confusion: want hold-out rows of every class, got none of class {empty[0]}")
+        given_true = tally / rows[:, None]
+        gram = given_true @ given_true.T
+        influence = constrained_inverse(gram) @ given_true
+        variances = given_true @ (influence**2).T - (given_true @ influence.T) ** 2
+        return cls(tally, rows, given_true, rows / tally.sum(), identifiable(gram), influence, variances)
 
 
 def predictions(posteriors: Matrix) -> Matrix:
@@ -55,31 +90,35 @@ def adjusted(confusion: ArrayLike, predicted_counts: ArrayLike) -> PriorEstimate
     A singular M has no inverse: of the vectors that sum to one and come nearest to v, the one nearest to equal shares
     is taken, and said not to be unique.
     """
-    tally, v = _confusion(confusion, predicted_counts)
+    return solved(Rates.of(confusion), predicted_counts)
+
+
+def solved(rates: "Rates", predicted_counts: ArrayLike) -> PriorEstimate:
+    """`adjusted` with what follows from the confusion alone, for many windows of one reference."""
+    v = _counts_like(rates.tally, predicted_counts)
     if v.sum() <= 0:
-        return no_events("acc", tally.sum(axis=1) / tally.sum(), 0)
-    m = (tally / tally.sum(axis=1, keepdims=True)).T
-    sound = identifiable(m.T @ m)
-    raw = np.linalg.solve(m, v / v.sum()) if sound else _nearest(m, v / v.sum())
+        return no_events("acc", rates.source_priors, 0)
+    m, shares = rates.given_true.T, v / v.sum()
+    raw = np.linalg.solve(m, shares) if rates.sound else _nearest(m, shares)
     clipped = np.clip(raw, 0.0, 1.0)
     estimate = without_interval(
         "acc",
         clipped / clipped.sum(),
         round(v.sum()),
-        unique=sound,
-        stop_reason="closed form" if sound else "singular confusion matrix",
+        unique=rates.sound,
+        stop_reason="closed form" if rates.sound else "singular confusion matrix",
     )
-    return _with_counted_interval(estimate, tally, v)
+    return _with_counted_interval(estimate, rates, shares)
 
 
 def adjusted_qp(confusion: ArrayLike, predicted_counts: ArrayLike) -> PriorEstimate:
     """Adjusted count by a program on the simplex (caelen 4.3; dussap's BBSE+): min |M p - v|^2."""
-    tally, v = _confusion(confusion, predicted_counts)
+    rates = Rates.of(confusion)
+    v = _counts_like(rates.tally, predicted_counts)
     if v.sum() <= 0:
-        return no_events("acc-qp", tally.sum(axis=1) / tally.sum(), 0)
-    m = (tally / tally.sum(axis=1, keepdims=True)).T
-    gram = m.T @ m
-    solution = minimise(gram, m.T @ (v / v.sum()))
+        return no_events("acc-qp", rates.source_priors, 0)
+    m = rates.given_true.T
+    solution = minimise(m.T @ m, m.T @ (v / v.sum()))
     estimate = without_interval(
         "acc-qp",
         solution.point,
@@ -88,9 +127,9 @@ def adjusted_qp(confusion: ArrayLike, predicted_counts: ArrayLike) -> PriorEstim
         converged=solution.solved,
         gap=solution.violation,
         stop_reason="solved" if solution.solved else "step limit",
-        unique=identifiable(gram),
+        unique=rates.sound,
     )
-    return _with_counted_interval(estimate, tally, v)
+    return _with_counted_interval(estimate, rates, v / v.sum())
 
 
 def probabilistic_adjusted(class_means: ArrayLike, window_mean: ArrayLike) -> PriorEstimate:
@@ -171,28 +210,18 @@ def _nearest(m: Matrix, v: Vector) -> Vector:
     return np.asarray(even + constrained_inverse(m.T @ m) @ (m.T @ (v - m @ even)))
 
 
-def _confusion(confusion: ArrayLike, predicted_counts: ArrayLike) -> tuple[Matrix, Vector]:
-    tally, v = np.asarray(confusion, dtype=np.float64), _counts(predicted_counts)
+def _counts_like(tally: Matrix, predicted_counts: ArrayLike) -> Vector:
+    v = _counts(predicted_counts)
     if tally.shape != (v.size, v.size):
         raise InputError(f"confusion: want shape ({v.size}, {v.size}) to go with the counts, got {tally.shape}")
-    if not np.isfinite(tally).all() or (tally < 0).any():
-        raise InputError("confusion: want finite counts of at least 0")
-    empty = np.flatnonzero(tally.sum(axis=1) <= 0)
-    if empty.size:
-        raise InputError(f"confusion: want hold-out rows of every class, got none of class {empty[0]}")
-    return tally, v
+    return v
 
 
-def _with_counted_interval(estimate: PriorEstimate, tally: Matrix, v: Vector) -> PriorEstimate:
+def _with_counted_interval(estimate: PriorEstimate, rates: Rates, shares: Vector) -> PriorEstimate:
     """The interval for one-hot features: within class i a prediction varies as a multinomial with the class's row."""
-    rows = tally.sum(axis=1)
-    rates = tally / rows[:, None]
     if not estimate.unique:
         return estimate
-    influence = constrained_inverse(rates @ rates.T) @ rates  # (class, predicted): psi of each prediction
-    variances = rates @ (influence**2).T - (rates @ influence.T) ** 2
-    errors = intervals.standard_errors(variances, estimate.priors, rows, estimate.events)
-    mean = v / v.sum()
-    uniform = np.full(rows.size, 1.0 / rows.size)
-    centre = uniform + influence @ (mean - uniform @ rates)
+    errors = intervals.standard_errors(rates.variances, estimate.priors, rates.rows, estimate.events)
+    uniform = np.full(shares.size, 1.0 / shares.size)
+    centre = uniform + rates.influence @ (shares - uniform @ rates.given_true)
     return intervals.around(estimate, errors, centre)

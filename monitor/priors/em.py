@@ -96,6 +96,14 @@ def certified(
     problem: Problem, dropped: int, start: ArrayLike | None = None, tolerance: float = POLISHED_GAP
 ) -> PriorEstimate:
     """Maximise the likelihood of a problem that has rows, and account for it."""
+    estimate, best = solved(problem, dropped, start, tolerance)
+    return intervals.around(estimate, intervals.information_errors(best.at, estimate.events))
+
+
+def solved(
+    problem: Problem, dropped: int, start: ArrayLike | None = None, tolerance: float = POLISHED_GAP
+) -> tuple[PriorEstimate, likelihood.Optimum]:
+    """`certified` for those who know better about its interval."""
     classes = problem.source_priors.size
     warm = None if start is None else np.asarray(start, dtype=np.float64)
     if warm is not None and (warm.shape != (classes,) or not (warm >= 0).all() or not 0 < warm.sum() < np.inf):
@@ -122,7 +130,7 @@ def certified(
         unique=best.unique,
         log_likelihood=plain,
     )
-    return intervals.around(estimate, intervals.information_errors(best.at, events))
+    return estimate, best
 
 
 def stopped(
@@ -181,13 +189,17 @@ def bias_adjusted(
 
 
 def likelihood_ratio(
-    posteriors: ArrayLike, source_priors: ArrayLike, null: Statistics | None = None
+    posteriors: ArrayLike,
+    source_priors: ArrayLike,
+    null: Statistics | None = None,
+    best: PriorEstimate | None = None,
 ) -> LikelihoodRatio:
     """Likelihood-ratio test for a prior shift: 2 N (L(best priors) - L(priors under the null)).
 
     Without `null` the priors under the null are the source priors and the statistic is compared with a chi-square of
     classes - 1 degrees. That is right for calibrated posteriors only: sharpened ones reject a true null in most
-    windows. With `null`, from `nulls.calibrate`, both the priors and the distribution are the reference's own.
+    windows. With `null`, from `nulls.calibrate`, both the priors and the distribution are the reference's own. `best`,
+    the answer of `maximum_likelihood` to these posteriors, saves working it out again.
     """
     g, dropped = usable_rows(posteriors)
     pi = positive_priors(source_priors, g.shape[1])
@@ -196,12 +208,12 @@ def likelihood_ratio(
     if g.shape[0] == 0 or pi.size == 1:
         return LikelihoodRatio(0.0, 1.0, degrees, kind, int(g.shape[0]))
     problem = Problem(g, pi)
-    best = certified(problem, dropped)
+    highest = (solved(problem, dropped)[0] if best is None else best).log_likelihood or 0.0
     events = g.shape[0]
     if null is None:
-        statistic = max(2.0 * events * (best.log_likelihood or 0.0), 0.0)
+        statistic = max(2.0 * events * highest, 0.0)
         return LikelihoodRatio(statistic, float(chdtrc(degrees, statistic)), degrees, kind, events)
-    gain = (best.log_likelihood or 0.0) - likelihood.log_likelihood(problem, null["null_priors"])
+    gain = highest - likelihood.log_likelihood(problem, null["null_priors"])
     statistic = max(2.0 * events * gain, 0.0)
     p_value, degrees = nulls.survival(statistic, events, null)
     return LikelihoodRatio(statistic, p_value, degrees, kind, events)

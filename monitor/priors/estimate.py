@@ -169,6 +169,8 @@ def nothing(_hold_out: HoldOut) -> Statistics:
 class ReferenceView(Protocol):
     """The parts of a reference that an estimator may use; `monitor.reference.classifier.Reference` satisfies it."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def classes(self) -> tuple[str, ...]: ...
 
@@ -186,6 +188,10 @@ class ReferenceView(Protocol):
         ...
 
 
+Answers = Callable[[str], PriorEstimate]
+"""The answer of the estimator of this name to the window at hand."""
+
+
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """A registry entry: what is kept of the hold-out data, and how a prepared window is estimated from it."""
@@ -197,6 +203,8 @@ class Estimator:
     needs_features: bool = False
     most_rows: int | None = None
     """More hold-out rows than these are not worth their time: a stratified sample of them is summarised."""
+    building_on: "Callable[[Window, ReferenceView, Answers], PriorEstimate] | None" = None
+    """`estimate` for one that needs the answers of others: a caller who has them, or wants them too, passes them."""
 
     def __call__(self, window: Window, reference: ReferenceView) -> PriorEstimate:
         self.check_applies(len(reference.classes), window.has_features, "the window")

@@ -23,8 +23,15 @@ def match(class_means: ArrayLike, window_mean: ArrayLike, soft: bool = False, ev
     means, mean = np.asarray(class_means, dtype=np.float64), np.asarray(window_mean, dtype=np.float64)
     if means.ndim != 2 or means.shape[0] == 0 or mean.shape != (means.shape[1],):
         raise InputError(f"class_means, window_mean: want (classes, D) and (D,), got {means.shape} and {mean.shape}")
-    solution = solve(means @ means.T, means @ mean, soft)
-    classes = means.shape[0]
+    gram = means @ means.T
+    unique = lambda_min(means) > SINGULAR * float((means**2).sum()) if soft else identifiable(gram)
+    return match_products(gram, means @ mean, soft, events, unique=unique)
+
+
+def match_products(gram: Matrix, scores: Vector, soft: bool, events: int, *, unique: bool) -> PriorEstimate:
+    """`match` on inner products alone: of the class means with each other, and with the window's mean."""
+    solution = solve(gram, scores, soft)
+    classes = scores.size
     return without_interval(
         "dfm-soft" if soft else "dfm",
         solution.point[:classes],
@@ -33,7 +40,7 @@ def match(class_means: ArrayLike, window_mean: ArrayLike, soft: bool = False, ev
         converged=solution.solved,
         gap=solution.violation,
         stop_reason="solved" if solution.solved else "step limit",
-        unique=lambda_min(means) > SINGULAR * float((means**2).sum()) if soft else identifiable(means @ means.T),
+        unique=unique,
         deficit=float(solution.point[classes]) if soft else None,
     )
 

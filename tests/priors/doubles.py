@@ -11,7 +11,7 @@ from monitor.priors.estimate import HoldOut, Statistics
 from monitor.windows.window import Window
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PlainReference:
     """Satisfies ReferenceView: source priors are the class frequencies, posteriors are taken as they are."""
 
