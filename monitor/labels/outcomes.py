@@ -144,8 +144,7 @@ def told(assessment: Assessment) -> bytes:
 
 def kept(window: Window) -> bytes:
     """The columns that an outcome needs."""
-    assert window.timestamps is not None  # noqa: S101 - the decoder fills them in
-    columns: dict[str, Any] = {"times": window.timestamps, "posteriors": window.posteriors}
+    columns: dict[str, Any] = {"times": window.times, "posteriors": window.posteriors}
     if window.labels is not None:
         columns["labels"] = window.labels
     return packed(columns, None if window.ids is None else window.ids.tolist())

@@ -57,8 +57,7 @@ def messages(
     rows: Window, after: Matrix, *, stream: str, classes: tuple[str, ...], corrected: bool, window: str | None
 ) -> Iterator[Message]:
     """One message for each row; `after` are its corrected posteriors."""
-    assert rows.timestamps is not None  # noqa: S101 - the decoder fills them in
-    times = np.datetime_as_string(rows.timestamps.astype("datetime64[us]"), timezone="UTC").tolist()
+    times = np.datetime_as_string(rows.times.astype("datetime64[us]"), timezone="UTC").tolist()
     ids = [None] * rows.events if rows.ids is None else rows.ids.tolist()
     by_class = _by_class(classes)
     events = map(

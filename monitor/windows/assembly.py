@@ -296,5 +296,4 @@ def _first_of_record(offsets: Labels) -> Labels:
 
 
 def _timestamps(rows: Window) -> Labels:
-    assert rows.timestamps is not None  # noqa: S101 - the decoder fills them in
-    return rows.timestamps
+    return rows.times

@@ -114,8 +114,7 @@ class CountWindows:
         open_rejects = [(source, mark) for source, mark in self._rejected if not self._is_counted(source, mark.offset)]
         rejected, self._rejected = len(self._rejected) - len(open_rejects), open_rejects
         whole = merge(taken)
-        assert whole.timestamps is not None  # noqa: S101 - the decoder fills them in
-        start, end = int(whole.timestamps.min()), int(whole.timestamps.max()) + 1
+        start, end = int(whole.times.min()), int(whole.times.max()) + 1
         return ordered(
             replace(
                 whole,

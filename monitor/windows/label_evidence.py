@@ -165,8 +165,7 @@ class Evidence:
 
     def _newest(self, rows: Window, end: int) -> Window:
         """Whole windows, the newest first, until there are enough labels."""
-        assert rows.timestamps is not None  # noqa: S101 - the decoder fills them in
-        age = (end - 1 - rows.timestamps) // self._size
+        age = (end - 1 - rows.times) // self._size
         reached = np.cumsum(np.bincount(age)) >= self.plan.enough
         return rows.take(age <= int(np.argmax(reached))) if reached.any() else rows
 
@@ -184,9 +183,8 @@ def _last_labels(told: list[Told]) -> dict[str, tuple[int, float]]:
 
 def _joined(rows: Window, labels: Mapping[str, tuple[int, float]]) -> Window:
     """The rows with the labels that came for them, at the labels' times; those that have none are left out."""
-    assert rows.timestamps is not None  # noqa: S101 - the decoder fills them in
     targets = np.full(rows.events, np.nan) if rows.targets is None else rows.targets.copy()
-    times = rows.timestamps.copy()
+    times = rows.times.copy()
     if rows.ids is not None:
         for row, name in enumerate(rows.ids.tolist()):
             if name in labels:

@@ -147,6 +147,13 @@ class Window:
         return self.features is not None or (self.unread is not None and self.unread.features is not None)
 
     @property
+    def times(self) -> Labels:
+        """The timestamps of events that have them, as all have that the decoder made."""
+        if self.timestamps is None:
+            raise InputError("window: want timestamps, got none")
+        return self.timestamps
+
+    @property
     def labelled(self) -> Flags:
         """Which rows carry their truth: a class, or a number."""
         known = np.zeros(self.events, dtype=np.bool_)
