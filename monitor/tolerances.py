@@ -238,6 +238,15 @@ MISSING_FLOOR = 0.01
 # (1988) calls a small effect.
 MIX_FLOOR = 0.05
 
+# Two estimates of one class mix differ by their errors: when their total variation is beyond this many standard errors
+# of the differences of all classes together (one window in a hundred for two classes, fewer for more), or at least
+# beyond what is worth a word, one of them is wrong.
+DISAGREEMENT_ERRORS = 2.6
+DISAGREEMENT_FLOOR = 0.02
+
+# A correction in force ends when windows that are not sure by themselves speak against it ten to one.
+HYSTERESIS_ODDS = 10.0
+
 # What the fit test leaves over, in pooled standard deviations, below which it does not count.
 FIT_FLOOR = 0.05
 

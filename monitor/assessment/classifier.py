@@ -27,6 +27,8 @@ from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import cohen_w
 from monitor.shifts.prepared import Prepared, prepared
 from monitor.tolerances import (
+    DISAGREEMENT_ERRORS,
+    DISAGREEMENT_FLOOR,
     DISTANCE_FLOOR,
     FIT_FLOOR,
     MINIMUM_EVENTS,
@@ -313,17 +315,9 @@ def _tests(
     }
     if diagnosis.features:
         tests["features"] = of_moves(diagnosis.features, level, n)
-    apart = _disagreement(estimates, reference.estimator)
-    tests["disagreement"] = Test(
-        apart,
-        None,
-        apart,
-        1.0,
-        recalibration.DISAGREEMENT,
-        n,
-        apart > recalibration.DISAGREEMENT,
-        "total variation between the reported and another unbiased estimate",
-    )
+    apart, allowed = _disagreement(estimates, reference.estimator)
+    told = "total variation between the reported and another unbiased estimate, against their errors"
+    tests["disagreement"] = Test(apart, None, apart, 1.0, allowed, n, apart > allowed, told)
     return tests
 
 
@@ -344,12 +338,17 @@ def _mix_moved(diagnosis: Diagnosis, tests: Mapping[str, Test]) -> bool:
     return "class-mix" in tests and tests["class-mix"].significant
 
 
-def _disagreement(estimates: Mapping[str, PriorEstimate], chosen: str) -> float:
-    reported = estimates[chosen].priors
-    return max(
-        (float(np.abs(reported - estimates[name].priors).sum() / 2) for name in UNBIASED if name in estimates),
-        default=0.0,
-    )
+def _disagreement(estimates: Mapping[str, PriorEstimate], chosen: str) -> tuple[float, float]:
+    """How far the reported estimate is from the unbiased one that it is least in line with, and how far it may be."""
+    reported = estimates[chosen]
+    pairs = []
+    for name in UNBIASED:
+        if name in estimates:
+            other = estimates[name]
+            errors = np.hypot(reported.upper - reported.lower, other.upper - other.lower) / (2 * NORMAL_95)
+            allowed = max(DISAGREEMENT_FLOOR, DISAGREEMENT_ERRORS * float(errors.sum()) / 2)
+            pairs.append((float(np.abs(reported.priors - other.priors).sum()) / 2, allowed))
+    return max(pairs, key=lambda pair: pair[0] / pair[1], default=(0.0, DISAGREEMENT_FLOOR))
 
 
 def _from_unmoved(diagnosis: Diagnosis, events: int) -> PriorEstimate:
@@ -409,6 +408,7 @@ def _recalibration(
         mix_significant=tests["prior-shift"].significant,
         effect=tests["prior-shift"].effect,
         disagreement=tests["disagreement"].effect,
+        allowed=tests["disagreement"].floor,
     )
     validity = found.recalibration.validity
     return recalibration.imply(

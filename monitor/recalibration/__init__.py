@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from monitor.recalibration.classifier import RecalibratedClassifier
     from monitor.recalibration.client import RecalibrationClient
     from monitor.recalibration.kafka_feed import KafkaFeed
-    from monitor.recalibration.rule import DISAGREEMENT, Grounds, imply, justified
+    from monitor.recalibration.rule import Grounds, imply, justified
 
 __all__ = [
-    "DISAGREEMENT",
     "CalibrationMap",
     "CalibrationMethod",
     "Cause",
@@ -48,7 +47,6 @@ __all__ = [
 
 
 _ELSEWHERE = {
-    "DISAGREEMENT": "monitor.recalibration.rule",
     "Grounds": "monitor.recalibration.rule",
     "KafkaFeed": "monitor.recalibration.kafka_feed",
     "RecalibratedClassifier": "monitor.recalibration.classifier",

@@ -9,8 +9,8 @@ class Cause(StrEnum):
     Applied: `prior-shift`, `relation-changed`, and `kept` (an earlier correction that nothing has contradicted).
     Not applied, and an earlier correction ends: `other-shift`, `not-unique`, `estimators-disagree`, `labels-disagree`,
     `relation-unchanged`, `no-gain`, `nothing-known`.
-    Not applied, but an earlier correction stays while the estimate lies nearer to it than to the reference: `stable`,
-    `within-chance`, `too-small`, `within-interval`.
+    Not applied, but an earlier correction stays until such windows speak against it ten to one, each by its estimate
+    and its errors: `stable`, `within-chance`, `too-small`, `within-interval`.
     Not applied, and an earlier correction stays: `too-few-events`, `too-few-labels`, `labels-are-constant`.
     """
 

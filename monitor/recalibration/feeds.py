@@ -162,6 +162,8 @@ def decoded(table: Mapping[str, Any]) -> Recalibration:
             apply=bool(table["apply"]),
             cause=Cause(table["cause"]) if "cause" in table else cause_of(table),
             reason=str(table["reason"]),
+            target_errors=finite(table["target_errors"]) if "target_errors" in table else (),
+            against=finite((table.get("against", 0.0),))[0],
             calibration=None if calibration is None else calibration_map(calibration, len(classes)),
             tree=tree_of(table),
         )

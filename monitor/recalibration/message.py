@@ -3,12 +3,14 @@
 Nothing is needed to import this, not even numpy: scoring services read the message without the rest of the monitor.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import copysign, inf, log
 from typing import Any
 
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import SILENT, UNSURE, Cause
+from monitor.tolerances import HYSTERESIS_ODDS, NORMAL_95
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +81,18 @@ class Recalibration:
     """Where the stream's model is a versatile tree or forest whose outline the monitor has: its thresholds, which the
     model's `with_thresholds` takes, with an `apply` and a `reason` of their own. They follow the corrected inputs, of
     which they take the place: correct inputs or thresholds, not both."""
+    target_errors: tuple[float, ...] = ()
+    """Half the width of the 95 % interval of each of the target priors; empty where they are not known."""
+    against: float = 0.0
+    """What windows since have had to say against a correction that is kept: the logarithm of the odds."""
 
 
 def settled(previous: Recalibration | None, current: Recalibration) -> Recalibration:
     """Hysteresis, so that a feed does not flap: a correction in force stays until a window contradicts it.
 
-    A window that is not sure (its change is within chance or its intervals) but whose estimate lies nearer to the
-    correction in force than to the source priors keeps the correction. A window with too few events or labels
-    contradicts nothing: inputs and thresholds stay moved too. Any other window speaks for itself.
+    A window that is not sure (its change is within chance or its intervals) is weighed by its own errors: the
+    correction ends once such windows have spoken for the source priors against it ten to one. A window with too few
+    events or labels contradicts nothing: inputs and thresholds stay moved too. Any other window speaks for itself.
     """
     if previous is None or current.classes != previous.classes:
         return current
@@ -96,8 +102,8 @@ def settled(previous: Recalibration | None, current: Recalibration) -> Recalibra
         return _kept_through_silence(previous, current)
     if not previous.apply or current.cause not in UNSURE:
         return current
-    moved = _distance(current.target_priors, previous.target_priors)
-    if moved >= _distance(current.target_priors, current.source_priors):
+    against = max(0.0, previous.against + evidence_against(previous, current))
+    if against > log(HYSTERESIS_ODDS):
         return current
     return replace(
         previous,
@@ -105,7 +111,8 @@ def settled(previous: Recalibration | None, current: Recalibration) -> Recalibra
         tree=current.tree,
         validity=current.validity,
         cause=Cause.KEPT,
-        reason="kept: this window is unsure, and nearer to the last correction",
+        reason="kept: this window is unsure, and does not speak against the last correction",
+        against=against,
     )
 
 
@@ -116,14 +123,29 @@ def _kept_through_silence(previous: Recalibration, current: Recalibration) -> Re
     return replace(current, inputs=previous.inputs, tree=previous.tree)
 
 
-def _distance(one: Sequence[float], other: Sequence[float]) -> float:
-    return sum(abs(a - b) for a, b in zip(one, other, strict=True))
+def evidence_against(previous: Recalibration, current: Recalibration) -> float:
+    """The logarithm of the odds at which an estimate speaks for the source priors against those of a correction.
+
+    With x where the estimate lies between the two, 0 at the source and 1 at the correction, and s its standard error
+    along that line, it is ((x - 1)^2 - x^2) / 2 s^2. Without errors the nearer of the two is taken for certain.
+    """
+    steps = [after - before for after, before in zip(previous.target_priors, current.source_priors, strict=True)]
+    length = sum(step * step for step in steps)
+    if length == 0:
+        return inf
+    moves = [after - before for after, before in zip(current.target_priors, current.source_priors, strict=True)]
+    x = sum(step * move for step, move in zip(steps, moves, strict=True)) / length
+    errors = current.target_errors or (0.0,) * len(steps)
+    # Shares sum to 1, so that their errors go against one another: k / (k - 1) is right for two classes of equal error.
+    share = len(steps) / (len(steps) - 1)
+    s2 = share * sum((step * error / NORMAL_95) ** 2 for step, error in zip(steps, errors, strict=True)) / length**2
+    return (1 - 2 * x) / (2 * s2) if s2 > 0 else copysign(inf, 0.5 - x)
 
 
 def withheld(message: Recalibration, cause: Cause, reason: str) -> Recalibration:
     """The same estimate, not to be applied, nor any earlier one to be kept."""
     nothing = identity(message.classes, message.source_priors, message.validity, cause, reason)
-    return replace(nothing, target_priors=message.target_priors)
+    return replace(nothing, target_priors=message.target_priors, target_errors=message.target_errors)
 
 
 def identity(

@@ -33,15 +33,13 @@ class Grounds:
     effect: float
     """Cohen's w of the change of the mix."""
     disagreement: float
-    """The largest total variation distance between the reported estimate and another unbiased one."""
+    """The total variation distance between the reported estimate and the unbiased one that it is least in line with."""
+    allowed: float
+    """What that distance may be by the errors of both."""
 
 
 GONE = -1e308
 """The finite stand-in for the logarithm of a multiplier that is 0."""
-
-DISAGREEMENT = 0.1
-"""Total variation between unbiased estimators above which the estimate is not to be trusted: under label shift they
-differ by their sampling errors, a hundredth or two in a window of thousands."""
 
 
 def imply(
@@ -62,6 +60,7 @@ def imply(
         classes=classes,
         source_priors=source,
         target_priors=target,
+        target_errors=tuple(float(width) for width in grounds.half_widths),
         multipliers=ratios,
         log_multipliers=tuple(float(np.log(ratio)) if ratio > 0 else GONE for ratio in ratios),
         thresholds=_thresholds(classes, source, target if apply else source, calibration if apply else None),
@@ -101,9 +100,9 @@ def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str
         ),
         (grounds.trustworthy, Cause.NOT_UNIQUE, "the estimate did not converge or is not unique"),
         (
-            grounds.disagreement <= DISAGREEMENT,
+            grounds.disagreement <= grounds.allowed,
             Cause.ESTIMATORS_DISAGREE,
-            f"the estimators disagree by {grounds.disagreement:.3f} (at most {DISAGREEMENT})",
+            f"the estimators disagree by {grounds.disagreement:.3f} (at most {grounds.allowed:.3f})",
         ),
         (
             bool((change > grounds.half_widths).any()),

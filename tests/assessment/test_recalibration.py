@@ -22,6 +22,7 @@ SURE = Grounds(
     mix_significant=True,
     effect=0.6,
     disagreement=0.01,
+    allowed=0.1,
 )
 
 
@@ -91,6 +92,37 @@ def test_an_unsure_window_near_the_correction_in_force_keeps_it():
 def test_an_unsure_window_near_the_reference_ends_the_correction():
     unsure = corrected(replace(SURE, target_priors=np.array([0.88, 0.12]), mix_significant=False))
     assert settled(corrected(), unsure) is unsure
+
+
+def unsure(fraud: float, half_width: float):
+    """A window whose change is within chance, with an estimate and its error."""
+    half_widths = np.array([half_width, half_width])
+    target = np.array([1 - fraud, fraud])
+    return corrected(replace(SURE, target_priors=target, half_widths=half_widths, mix_significant=False))
+
+
+def test_small_windows_end_a_correction_together_where_a_large_one_does_alone():
+    small, large = unsure(0.16, 0.25), unsure(0.16, 0.02)
+    assert not settled(corrected(), large).apply
+    course = corrected()
+    kept = 0
+    while (course := settled(course, small)).apply:
+        kept += 1
+    assert 1 < kept < 20
+    assert course is small
+
+
+def test_small_windows_on_both_sides_of_the_middle_keep_a_correction():
+    course = corrected()
+    for fraud in [0.16, 0.24] * 20:
+        course = settled(course, unsure(fraud, 0.25))
+    assert course.apply
+
+
+def test_an_unsure_window_without_errors_is_taken_by_what_it_is_nearer_to():
+    near, far = (replace(unsure(fraud, 0.1), target_errors=()) for fraud in (0.21, 0.19))
+    assert settled(corrected(), near).apply
+    assert not settled(corrected(), far).apply
 
 
 def test_another_shift_or_another_reference_ends_the_correction():
