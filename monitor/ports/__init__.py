@@ -88,10 +88,11 @@ class Reassignment:
 class Source(Protocol):
     """Yields raw records with positions. Not thread-safe: one loop owns it."""
 
-    def start(self, checkpoint: Checkpoint | None) -> Collection[str]:
+    def start(self, checkpoint: Checkpoint | None) -> Collection[str] | None:
         """Open, and go to the checkpoint's offsets; partitions it does not name start where the source is told to.
 
-        Says which partitions of the checkpoint are not there any more: the service ends where it still needs them.
+        Says which partitions of the checkpoint are not there any more (None: it knows of none): the service ends where
+        it still needs them.
         """
         ...
 

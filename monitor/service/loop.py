@@ -149,7 +149,7 @@ class Service:
     def _start(self) -> None:
         checkpoint = self._sink.recover()
         self._correcting.begin()
-        gone = self._source.start(checkpoint)
+        gone = self._source.start(checkpoint) or ()
         progress = _restored(checkpoint.progress) if checkpoint else {}
         missed = [partition for partition in gone if progress[partition].offset < progress[partition].read]
         if missed:
