@@ -60,7 +60,7 @@ COLUMNS_IN_MAP = 40
 CATEGORIES_IN_MAP = 5
 
 # Features that the search for unknown mass works in; more are first projected onto this many random directions.
-LANDSCAPE_COLUMNS = 32
+LANDSCAPE_COLUMNS = 64
 
 # Values of a stream's last window stay exported for this many window lengths, and for this many seconds at least:
 # one window may be empty or held up, three in a row are an outage; five minutes is Prometheus's own look-back.

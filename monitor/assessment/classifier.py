@@ -14,6 +14,7 @@ from monitor import recalibration
 from monitor.arrays import Flags, Vector, frozen_matrix, frozen_vector
 from monitor.assessment import message as result
 from monitor.assessment import reasons
+from monitor.assessment.known_events import UnknownShare, known_mix, soft_match, unknown_share
 from monitor.assessment.verdict import Evidence, Verdict, decide
 from monitor.calibration import Calibration
 from monitor.errors import InputError
@@ -124,13 +125,16 @@ class Assessment:
     classes: tuple[str, ...]
     source_priors: Vector
     prevalence: PriorEstimate
-    """What is out there now. From the reference's estimator, unless inputs moved: then from those that did not."""
+    """What is out there now. From the reference's estimator, unless inputs moved: then from those that did not; with an
+    unknown class, the shares of the known classes among the events that lie where they were."""
     estimates: Mapping[str, PriorEstimate]
     tests: Mapping[str, Test]
     features: Mapping[str, FeatureShift]
     posteriors: Mapping[str, FeatureShift]
     recalibration: Recalibration
     reference_version: str
+    unknown: UnknownShare | None = None
+    """Of the events; only with the verdict `unknown-class`."""
     task: ClassVar[str | None] = None
 
     @property
@@ -193,6 +197,9 @@ def assess(
     prevalence = chosen
     if diagnosis.rest is not None and verdict in {Verdict.COVARIATE_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}:
         prevalence = _from_unmoved(diagnosis, calibrated.events)
+    beyond = diagnosis.unknown if verdict is Verdict.UNKNOWN_CLASS else None
+    if beyond is not None:
+        prevalence = known_mix(calibrated, reference, reference.estimator, ready, beyond)
     told = reasons.reasons(
         verdict,
         diagnosis,
@@ -205,6 +212,7 @@ def assess(
         found,
         unusable=unusable,
         prevalence=prevalence,
+        unknown=None if beyond is None else unknown_share(beyond),
         tests=tests,
         features=_shifts(diagnosis.features, diagnosis.explanations),
         posteriors={
@@ -306,8 +314,8 @@ def _tests(
     if (unknown := diagnosis.unknown) is not None:
         told = "share of the events beyond where the classes were"
         measured["unknown-mass"] = (unknown.statistic, unknown.p_value, unknown.mass, UNKNOWN_FLOOR, told)
-    if (deficit := diagnosis.deficit) is not None:
-        told = "share missing in soft matching of the inputs' joint distribution"
+    if (deficit := None if diagnosis.label_shift_fits else soft_match(window, reference)) is not None:
+        told = "share that soft matching of random features leaves to no class"
         measured["soft-deficit"] = (deficit.statistic, deficit.p_value, deficit.effect, UNKNOWN_FLOOR, told)
     tests = {
         name: Test(statistic, p, effect, level, floor, n, p < level and effect >= floor, told)

@@ -40,6 +40,14 @@ class Share(Part, frozen=True):
     reference: float
 
 
+class Unknown(Part, frozen=True):
+    """The share of the events that lie where no class of the reference was; `prevalence` is that of the others."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
 class Estimate(Part, frozen=True):
     """One estimator's answer, and how it got there."""
 
@@ -129,6 +137,8 @@ class WindowResult(Part, frozen=True):
     verdict: Verdict
     reasons: tuple[str, ...]
     prevalence: dict[str, Share]
+    unknown: Unknown | None
+    """Null but for the verdict `unknown-class`."""
     estimator: str
     """The method behind `prevalence`."""
     estimates: dict[str, Estimate]

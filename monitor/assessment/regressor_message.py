@@ -70,6 +70,7 @@ def to_result(assessment: RegressionAssessment, software: str) -> RegressionResu
         verdict=assessment.verdict,
         reasons=assessment.reasons,
         prevalence={},
+        unknown=None,
         estimator="",
         estimates={},
         tests={name: test_result(one) for name, one in assessment.tests.items()},

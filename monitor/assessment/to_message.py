@@ -13,6 +13,7 @@ from monitor.windows import WindowCounts
 def to_result(assessment: Assessment, software: str) -> result.WindowResult:
     """The message of contract 2."""
     names, key, told = assessment.classes, assessment.key, assessment.prevalence
+    found = assessment.unknown
     return result.WindowResult(
         schema=result.SCHEMA_ID,
         stream=key.stream,
@@ -30,6 +31,7 @@ def to_result(assessment: Assessment, software: str) -> result.WindowResult:
             )
             for y, name in enumerate(names)
         },
+        unknown=None if found is None else result.Unknown(found.estimate, found.lower, found.upper),
         estimator=told.method,
         estimates={name: _estimate(names, one) for name, one in assessment.estimates.items()},
         tests={name: test_result(one) for name, one in assessment.tests.items()},

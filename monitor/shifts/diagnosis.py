@@ -23,7 +23,15 @@ from monitor.shifts.novelty import Novelty, novelty
 from monitor.shifts.prepared import Column, Prepared
 from monitor.shifts.search import Rest
 from monitor.shifts.window_view import Looked
-from monitor.tolerances import DISTANCE_FLOOR, FIT_FLOOR, MISFIT_LEFT, SUSPICION, UNKNOWN_CEILING, UNKNOWN_FLOOR
+from monitor.tolerances import (
+    DISTANCE_FLOOR,
+    FIT_FLOOR,
+    MISFIT_LEFT,
+    SUSPICION,
+    UNKNOWN_CEILING,
+    UNKNOWN_FLOOR,
+    UNKNOWN_LEVEL,
+)
 from monitor.windows import Window
 
 
@@ -45,7 +53,6 @@ class Diagnosis:
     """Whether the class mix moved; None where nothing is left that could tell."""
     unknown: Novelty | None
     unknown_class: bool
-    deficit: Tested | None
     explained: bool
     """Whether a shift of a few features, each explained, restores the rest."""
 
@@ -77,8 +84,9 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     unknown_class = (
         not (fits or restored)
         and unknown is not None
-        and is_class(unknown, level)
-        and _misfit_lies_with(unknown, window, reference, whole, mapped)
+        and is_class(unknown, UNKNOWN_LEVEL)
+        and not _lies_with_one_feature(unknown, rest, seen, reference)
+        and _misfit_lies_with(unknown, window, reference, whole, mapped, level=level)
     )
     return Diagnosis(
         whole=whole,
@@ -91,7 +99,6 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         mix=_mix(whole if fits else None if rest is None else rest.match, reference, window.events),
         unknown=unknown,
         unknown_class=unknown_class,
-        deficit=fit.soft_deficit(reference, seen.mean, window.events) if seen.standardised is not None else None,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
     )
 
@@ -101,11 +108,27 @@ def is_class(unknown: Novelty, level: float) -> bool:
     return unknown.p_value < level and UNKNOWN_FLOOR <= unknown.mass <= UNKNOWN_CEILING
 
 
+def _lies_with_one_feature(unknown: Novelty, rest: Rest | None, seen: Looked, reference: Prepared) -> bool:
+    """Whether the one feature without which the window fits is also what sets most of the unknown events apart.
+
+    A unit that changed in a column that is mostly zero throws a tenth of the events far out. The events of a new class
+    lie elsewhere without any one of their features too.
+    """
+    if rest is None or len(rest.left_out) != 1 or seen.standardised is None:
+        return False
+    blind = prepared.blind_landscape(reference, next(iter(rest.left_out)))
+    if blind is None:
+        return True
+    columns, landscape = blind
+    found = novelty(landscape, np.ascontiguousarray(seen.standardised[:, columns]), rest.match.priors)
+    return found.mass < unknown.mass / 2
+
+
 def _misfit_lies_with(
-    unknown: Novelty, window: Window, reference: Prepared, whole: Match, mapped: Match | None
+    unknown: Novelty, window: Window, reference: Prepared, whole: Match, mapped: Match | None, *, level: float
 ) -> bool:
-    """Whether the misfit goes with the unknown events: without them, on both sides, at most `MISFIT_LEFT` of its
-    effect stays, and less than when moved inputs are mapped back.
+    """Whether the misfit goes with the unknown events: without them, on both sides, the window fits, or at most
+    `MISFIT_LEFT` of the misfit's effect stays, and less than when moved inputs are mapped back.
 
     Events of a new class come in addition to classes that are what they were. Events that were thrown out of known
     classes left these deformed, and however far out and close together they lie, the rest does not fit either.
@@ -115,7 +138,8 @@ def _misfit_lies_with(
     mean = seen.mean * reference.moments.scale / inside.scale
     known = np.flatnonzero(np.isfinite(mean))
     left = fit.match(inside.at(known), mean[known], seen.events)
-    return left.effect <= MISFIT_LEFT * whole.effect and (mapped is None or left.effect < mapped.effect)
+    fits = left.p_value >= level or left.effect <= MISFIT_LEFT * whole.effect
+    return fits and (mapped is None or left.effect < mapped.effect)
 
 
 def _suspects(tested: tuple[Move, ...]) -> list[int]:

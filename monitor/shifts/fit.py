@@ -10,19 +10,26 @@ The shares of classes in the window also vary, but along A, where the free p tak
     p^ = argmin (b - A p)' W (b - A p)  subject to  sum p = 1,   r = b - A p^ = P (b - A p),   T = r' W r
 
 and under label shift T is a weighted sum of chi-squares with weights the eigenvalues of P'W P C. Its first three
-moments give the p-value (a scaled F: chi-square's shape with the covariance's own uncertainty in the denominator).
-No bootstrap, one pass over the events.
+moments give the p-value. Where C was estimated from few rows, its inverse is too large: with f rows behind it and h
+degrees of freedom, T (f - h + 1) / (f h) follows F(h, f - h + 1), as Hotelling's T^2 does. No bootstrap, one pass.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc, fdtrc, ndtr
+from scipy.special import chdtrc, fdtrc
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts.categories import effective_size
 from monitor.shifts.prepared import Block, Moments, Prepared
-from monitor.tolerances import FIT_RIDGE, IDENTIFIED_CURVATURE, LEAST_CURVATURE, SMALLEST_VARIANCE
+from monitor.tolerances import (
+    COVARIANCE_PRIOR_ROWS,
+    FIT_RIDGE,
+    IDENTIFIED_CURVATURE,
+    LEAST_CURVATURE,
+    LEAST_ROWS,
+    SMALLEST_VARIANCE,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,15 +82,16 @@ def match(moments: Moments, mean: Vector, events: int) -> Match:
     residual = b - a @ free
     statistic = float(residual @ weighted @ residual)
     residual_covariance = projector @ covariance @ projector.T
-    mean_t, degrees, p_value = _null(weighted @ residual_covariance, statistic, moments.class_counts)
+    null = _null(weighted @ residual_covariance, statistic, rows_behind(moments, priors, events))
+    comparable = comparable_rows(moments.class_counts, priors, events)
     return Match(
         priors=priors,
         free=free,
         covariance=spread @ covariance @ spread.T,
         statistic=statistic,
-        p_value=p_value,
-        effect=float(np.sqrt(max(statistic - mean_t, 0.0) / comparable_rows(moments.class_counts, priors, events))),
-        degrees=degrees,
+        p_value=null.p_value,
+        effect=float(np.sqrt(max(statistic - null.mean, 0.0) / (null.inflation * comparable))),
+        degrees=null.degrees,
         identified=identified,
     )
 
@@ -107,27 +115,6 @@ def mix_moved(found: Match, reference: Prepared, events: int) -> Tested:
     variance = (found.covariance + sampled)[:-1, :-1]
     statistic = float(gap[:-1] @ np.linalg.pinv(variance, rcond=1e-10, hermitian=True) @ gap[:-1])
     return Tested(statistic, float(chdtrc(pi.size - 1, statistic)), cohen_w(found.priors, pi), pi.size - 1)
-
-
-def soft_deficit(reference: Prepared, mean: Vector, events: int) -> Tested | None:
-    """Mass that no reference class explains, by soft matching: the best p without sum p = 1 (dussap, soft DFM).
-
-    On the cosines of random projections, whose mean over a spread-out cloud is 0: mass that lies elsewhere takes
-    part in no class, and the shares sum to less than 1. The deficit 1 - sum p is tested against its sampling error.
-    """
-    at = coordinates(reference.blocks, "joint")
-    if at.size <= reference.class_counts.size:
-        return None
-    moments = reference.moments.at(at)
-    a, b = moments.means.T, mean[at]
-    covariance = _covariance(moments, moments.source_priors, events)
-    weighted = np.linalg.inv(covariance + _ridge(covariance))
-    solver = _seen_inverse(a.T @ weighted @ a)[0] @ a.T @ weighted
-    deficit = 1.0 - float((solver @ b).sum())
-    ones = solver.sum(axis=0)
-    error = float(np.sqrt(ones @ covariance @ ones))
-    z = deficit / error if error > 0 else 0.0
-    return Tested(z, float(ndtr(-z)), deficit, 1.0)
 
 
 def simplex(free: Vector) -> Vector:
@@ -177,17 +164,46 @@ def _seen_inverse(curvature: Matrix) -> tuple[Matrix, bool]:
     return inverse, int(seen.sum()) >= len(values) - 1
 
 
-def _null(product: Matrix, statistic: float, counts: Vector) -> tuple[float, float, float]:
-    """Mean of T, its degrees of freedom, and P(T >= statistic), from the first three cumulants of T under label shift.
+def rows_behind(moments: Moments, priors: Vector, events: int) -> float:
+    """f: how many rows of one class would know a covariance as well as C(p) is known (Satterthwaite 1946).
+
+    C(p) weighs the classes by w_y = p_y / n + p_y^2 / n_y; of S_y a part comes from the n_y rows of the class, the rest
+    from all.
+    """
+    counts = moments.class_counts
+    weights = priors / events + np.divide(priors**2, counts, out=np.zeros_like(priors), where=counts > 0)
+    own = weights * counts / (counts + COVARIANCE_PRIOR_ROWS)
+    pooled = float(weights.sum() - own.sum())
+    squares = float((own**2 / np.maximum(counts - 1, 1)).sum()) + pooled**2 / max(
+        float(counts.sum()) - counts.size, 1.0
+    )
+    return float(weights.sum() ** 2 / squares) if squares > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Null:
+    """What T does under label shift."""
+
+    mean: float
+    degrees: float
+    inflation: float
+    """By how much T is larger than with a known covariance."""
+    p_value: float
+
+
+def _null(product: Matrix, statistic: float, rows: float) -> _Null:
+    """From the first three cumulants of T under label shift.
 
     With weights l_i: c_k = sum l_i^k; h = c_2^3 / c_3^2 degrees of freedom; (T - c_1) sqrt(h / c_2) + h is about
-    chi-square with h degrees (Imhof 1961), and F-like where the covariance was estimated from few rows.
+    chi-square with h degrees (Imhof 1961), and Hotelling's where the covariance was estimated from few rows.
     """
     square = product @ product
     c1, c2, c3 = float(np.trace(product)), float(np.trace(square)), float(np.vdot(square.T, product))
     if c2 <= 0 or c3 <= 0:
-        return c1, 0.0, 1.0
+        return _Null(c1, 0.0, 1.0, 1.0)
     h = c2**3 / c3**2
-    standard = (statistic - c1) * np.sqrt(h / c2) + h
-    rows = max(float(counts.sum()) - counts.size - h, 1.0)
-    return c1, h, float(fdtrc(h, rows, max(standard, 0.0) / h))
+    left = max(rows - h + 1, LEAST_ROWS)
+    inflation = max(rows, left) / left
+    standard = max((statistic - c1) * np.sqrt(h / c2) + h, 0.0)
+    mean = c1 + (inflation * left / (left - 2) - 1) * np.sqrt(c2 * h)
+    return _Null(mean, h, inflation, float(fdtrc(h, left, standard / (inflation * h))))

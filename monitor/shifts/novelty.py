@@ -1,8 +1,9 @@
 """Events where no class ever was: how many, and which.
 
-Notation. z = L x with L'L the inverse pooled within-class covariance of the standardised features; m_y class centres;
-s(x) = min_y |z - L m_y|^2. With a part e of unknown events beyond a threshold t, the share beyond t is
-(1 - e) R_p(t) + e, where R_p is the reference's share at class mix p; hence e = (S(t) - R_p(t)) / (1 - R_p(t)).
+Notation. y the class whose centre m_y is nearest to the standardised features x, by the covariance pooled within the
+classes; S_y its own covariance; s(x) = (x - m_y)' S_y^-1 (x - m_y) + ln |S_y|. With a part e of unknown events beyond a
+threshold t, the share beyond t is (1 - e) R_p(t) + e, where R_p is the reference's share at class mix p; hence
+e = (S(t) - R_p(t)) / (1 - R_p(t)).
 """
 
 from dataclasses import dataclass
@@ -15,26 +16,60 @@ from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.limits import LANDSCAPE_COLUMNS
 from monitor.shifts import ks
 from monitor.shifts.categories import effective_size
-from monitor.tolerances import NOVELTY_LEVELS, NOVELTY_TAIL
+from monitor.tolerances import (
+    LANDSCAPE_FOLDS,
+    LANDSCAPE_PRIOR_ROWS,
+    NOVELTY_LEVELS,
+    NOVELTY_TAIL,
+    ROWS_PER_DIRECTION,
+)
 
 Standardised = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """Where the classes lie: centres and covariances, each class's own drawn towards that of all."""
+
+    nearest: Standardised
+    """L' of the pooled covariance, by which an event finds its class,"""
+    centres: Standardised
+    """and the centres after it, one row per class."""
+    own_centres: Standardised
+    own: NDArray[np.float32]
+    """L_y' of each class."""
+    size: Vector
+    """ln |S_y|: at the same distance a class that spreads far is denser than none, but not than a narrow one."""
+
+    def distances(self, rows: Standardised) -> Vector:
+        """s(x) of each event."""
+        of_class = _nearest(rows @ self.nearest, self.centres)
+        found = np.empty(len(rows))
+        for y, centre in enumerate(self.own_centres):
+            members = np.flatnonzero(of_class == y)
+            away = (rows[members] - centre) @ self.own[y]
+            found[members] = np.einsum("ij,ij->i", away, away) + self.size[y]
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Landscape:
     """Where the classes lie, and how far from them reference events were."""
 
-    whitening: Standardised
-    centres: Standardised
-    """Whitened, one row per class."""
+    directions: Standardised | None
+    """Random directions that are looked at where there are too many features to look at all; None for all."""
+    classes: Classes
+    by_row: Vector
+    """s(x) of the reference's events in their order,"""
     scores: Vector
-    """Ascending."""
+    """ascending, and"""
     labels: Labels
+    """their classes then."""
     counts: Vector
 
     def distances(self, standardised: Standardised) -> Vector:
         """s(x) of each event."""
-        return _nearest(standardised @ self.whitening, self.centres)
+        return self.classes.distances(standardised if self.directions is None else standardised @ self.directions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,22 +90,64 @@ class Novelty:
 def landscape(standardised: Standardised, labels: Labels, classes: int) -> Landscape:
     """From the reference's standardised rows; beyond `LANDSCAPE_COLUMNS` features, of random directions of them."""
     columns = standardised.shape[1]
-    directions = np.eye(columns)
+    directions, rows = None, standardised
     if columns > LANDSCAPE_COLUMNS:
-        directions = np.linalg.qr(np.random.default_rng(1).normal(size=(columns, LANDSCAPE_COLUMNS)))[0]
-    rows = standardised.astype(np.float64) @ directions
+        drawn = np.random.default_rng(1).normal(size=(columns, LANDSCAPE_COLUMNS))
+        directions = np.linalg.qr(drawn)[0].astype(np.float32)
+        rows = standardised @ directions
+    found = _classes(rows, labels, classes)
+    if len(rows) < ROWS_PER_DIRECTION * rows.shape[1] * classes:
+        scores = _unseen_scores(rows, labels, classes)
+    else:
+        scores = found.distances(rows)
+    order = np.argsort(scores, kind="stable")
+    counts = np.bincount(labels, minlength=classes).astype(np.float64)
+    return Landscape(directions, found, scores, scores[order], labels[order], counts)
+
+
+def _classes(standardised: Standardised, labels: Labels, classes: int) -> Classes:
+    """With few rows for the number of columns, covariances are drawn to the diagonal of the pooled one."""
+    rows = standardised.astype(np.float64)
+    columns = rows.shape[1]
     counts = np.bincount(labels, minlength=classes).astype(np.float64)
     sums = np.stack([np.bincount(labels, weights=v, minlength=classes) for v in rows.T], axis=1)
     centres: Matrix = sums / np.maximum(counts, 1)[:, None]
     residual = rows - centres[labels]
-    pooled = residual.T @ residual / max(rows.shape[0] - classes, 1)
-    values, vectors = np.linalg.eigh(pooled)
-    # A direction without spread inside the classes gets the smallest spread that single precision can resolve.
-    whitening = directions @ (vectors / np.sqrt(np.maximum(values, 1e-6)))
-    whitened = (centres @ (vectors / np.sqrt(np.maximum(values, 1e-6)))).astype(np.float32)
-    scores = _nearest(standardised @ whitening.astype(np.float32), whitened)
-    order = np.argsort(scores, kind="stable")
-    return Landscape(whitening.astype(np.float32), whitened, scores[order], labels[order], counts)
+    pooled = residual.T @ residual / max(len(rows) - classes, 1)
+    diagonal, drawn = np.diag(np.diag(pooled)), columns / (columns + len(rows))
+    pooled = (1 - drawn) * pooled + drawn * diagonal
+    nearest = _inverse_root(pooled)[0]
+    own = []
+    for y in range(classes):
+        members = residual[labels == y]
+        scatter = members.T @ members + LANDSCAPE_PRIOR_ROWS * pooled
+        drawn = columns / (columns + len(members) + LANDSCAPE_PRIOR_ROWS)
+        own.append(_inverse_root((1 - drawn) * scatter / (len(members) + LANDSCAPE_PRIOR_ROWS) + drawn * diagonal))
+    return Classes(
+        nearest.astype(np.float32),
+        (centres @ nearest).astype(np.float32),
+        centres.astype(np.float32),
+        np.stack([root for root, _ in own]).astype(np.float32),
+        np.array([size for _, size in own]),
+    )
+
+
+def _inverse_root(covariance: Matrix) -> tuple[Matrix, float]:
+    """L' with L'L the inverse, and the logarithm of the determinant. A direction without spread inside the classes gets
+    the smallest spread that single precision can resolve."""
+    values, vectors = np.linalg.eigh(covariance)
+    values = np.maximum(values, 1e-6)
+    return np.asarray(vectors / np.sqrt(values)), float(np.log(values).sum())
+
+
+def _unseen_scores(rows: Standardised, labels: Labels, classes: int) -> Vector:
+    """How far each row is from classes that it took no part in: rows that shaped them lie nearer than others will."""
+    fold = np.arange(len(rows)) % LANDSCAPE_FOLDS
+    scores = np.empty(len(rows))
+    for number in range(LANDSCAPE_FOLDS):
+        held = fold == number
+        scores[held] = _classes(rows[~held], labels[~held], classes).distances(rows[held])
+    return scores
 
 
 def novelty(reference: Landscape, standardised: Standardised, priors: Vector) -> Novelty:
@@ -99,9 +176,8 @@ def novelty(reference: Landscape, standardised: Standardised, priors: Vector) ->
     return best
 
 
-def _nearest(whitened: Standardised, centres: Standardised) -> Vector:
-    """|z|^2 - max_y (2 z'm_y - |m_y|^2)."""
+def _nearest(whitened: Standardised, centres: Standardised) -> Labels:
+    """The class whose centre is nearest: the y of greatest 2 z'm_y - |m_y|^2."""
     nearness = whitened @ (2 * centres.T)
     nearness -= (centres * centres).sum(axis=1)
-    lengths = np.einsum("ij,ij->i", whitened, whitened)
-    return np.asarray(np.maximum(lengths - nearness.max(axis=1), 0.0), dtype=np.float64)
+    return np.asarray(nearness.argmax(axis=1), dtype=np.int64)

@@ -31,6 +31,7 @@ from monitor.tolerances import (
     CONSTANT_SPREAD,
     COVARIANCE_PRIOR_ROWS,
     RARE_SHARE,
+    VARIANCE_PRIOR_ROWS,
 )
 
 
@@ -193,11 +194,34 @@ def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Momen
     return at, _moments(rows, reference.labels, reference.class_counts, reference.source_priors)
 
 
-def inside(reference: Prepared, threshold: float) -> Moments:
-    """The moments of the sample's rows within a distance of the classes, in the landscape of `novelty`."""
-    assert reference.landscape is not None  # noqa: S101 - who has a threshold has it from there
+@lru_cache(maxsize=256)
+def blind_landscape(reference: Prepared, column: int) -> tuple[Labels, Landscape] | None:
+    """Where the classes lie without a feature, and the other features' positions among the standardised ones; None
+    where there is no other."""
+    assert reference.projections is not None  # noqa: S101 - who has lost a feature in it has looked
     assert reference.standardised is not None  # noqa: S101
-    near = reference.landscape.distances(reference.standardised) <= threshold
+    others = np.flatnonzero(reference.projections.columns != column)
+    if not others.size:
+        return None
+    rows = np.ascontiguousarray(reference.standardised[:, others])
+    return others, novelty.landscape(rows, reference.labels, reference.class_counts.size)
+
+
+def shares_inside(reference: Prepared, threshold: float) -> Vector:
+    """The share of each class within a distance of the classes, with half an event more: none is quite outside."""
+    counts = np.bincount(reference.labels[_near(reference, threshold)], minlength=reference.class_counts.size)
+    return np.asarray((counts + 0.5) / (reference.class_counts + 0.5))
+
+
+def _near(reference: Prepared, threshold: float) -> Flags:
+    """The sample's rows within a distance of the classes, in the landscape of `novelty`."""
+    assert reference.landscape is not None  # noqa: S101 - who has a threshold has it from there
+    return np.asarray(reference.landscape.by_row <= threshold)
+
+
+def inside(reference: Prepared, threshold: float) -> Moments:
+    """The moments of the sample's rows within a distance of the classes."""
+    near = _near(reference, threshold)
     labels = reference.labels[near]
     counts = np.bincount(labels, minlength=reference.class_counts.size).astype(np.float64)
     return _moments(reference.rows[near], labels, counts, reference.source_priors)
@@ -354,5 +378,17 @@ def _moments(mapped: Matrix, labels: Labels, counts: Vector, source_priors: Vect
     pooled = scatter.sum(axis=0) / counts.sum()
     scale = np.sqrt(np.diag(pooled))
     scale = np.where(scale > CONSTANT_SPREAD, scale, 1.0)
-    within = (scatter + COVARIANCE_PRIOR_ROWS * pooled) / (counts + 1 + COVARIANCE_PRIOR_ROWS)[:, None, None]
+    within = np.stack([_within(scatter[y], pooled, counts[y]) for y in range(classes)])
     return Moments(scale, means / scale, within / np.outer(scale, scale), source_priors, counts)
+
+
+def _within(scatter: Matrix, pooled: Matrix, rows: float) -> Matrix:
+    """The covariance of a class of few rows: its own variances, nearly, with the correlations of all.
+
+    A class may well spread three times as far as the others: drawn towards their variances, its own rows in a window
+    would be a shift.
+    """
+    variances = (np.diag(scatter) + VARIANCE_PRIOR_ROWS * np.diag(pooled)) / (max(rows, 1.0) + VARIANCE_PRIOR_ROWS)
+    ratio = np.sqrt(np.divide(variances, np.diag(pooled), out=np.ones_like(variances), where=np.diag(pooled) > 0))
+    target = pooled * np.outer(ratio, ratio)
+    return np.asarray((scatter + COVARIANCE_PRIOR_ROWS * target) / (max(rows, 1.0) + COVARIANCE_PRIOR_ROWS))

@@ -1,0 +1,84 @@
+"""A few hundred labelled events are enough to stay calm: covariances from few rows are not taken for the truth."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from monitor import Reference, Window, assess
+from monitor.shifts import fit
+from monitor.shifts.prepared import Moments
+
+
+def split(x: np.ndarray, y: np.ndarray, train: int, held: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    order = np.random.default_rng(seed).permutation(y.size)
+    return order[:train], order[train : train + held], order[train + held :]
+
+
+@pytest.mark.parametrize(
+    ("data", "model", "train", "held"),
+    [
+        (load_digits, GaussianNB(var_smoothing=0.05), 800, 450),
+        (load_breast_cancer, make_pipeline(StandardScaler(), LogisticRegression()), 180, 200),
+        (
+            lambda return_X_y: make_classification(4_000, 30, n_informative=12, random_state=2),
+            RandomForestClassifier(30, min_samples_leaf=3, random_state=0),
+            1_000,
+            300,
+        ),
+    ],
+    ids=["digits", "breast cancer", "thirty features"],
+)
+def test_windows_without_a_shift_are_stable(data, model, train: int, held: int) -> None:
+    x, y = data(return_X_y=True)
+    alarms = windows = 0
+    for seed in range(2):
+        fitted, hold_out, rest = split(x, y, train, held, seed)
+        model.fit(x[fitted], y[fitted])
+        reference = Reference.fit(model.predict_proba(x[hold_out]), y[hold_out], x[hold_out], estimator="em")
+        for begin in range(0, min(rest.size - 180, 1_200), 180):
+            rows = rest[begin : begin + 180]
+            alarms += assess(Window.of(model.predict_proba(x[rows]), x[rows]), reference).verdict != "stable"
+            windows += 1
+    assert alarms <= 1, f"{alarms} of {windows}"
+
+
+@pytest.mark.parametrize("rows", [60, 120, 1_000])
+def test_the_p_values_of_the_fit_are_uniform_for_covariances_from_few_rows(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    p_values = []
+    for _ in range(200):
+        sample = [rng.normal(size=(rows, 20)) + shift for shift in (0.0, 1.0)]
+        moments = Moments(
+            np.ones(20),
+            np.stack([x.mean(axis=0) for x in sample]),
+            np.stack([np.cov(x.T) for x in sample]),
+            np.full(2, 0.5),
+            np.full(2, float(rows)),
+        )
+        window = np.vstack([rng.normal(size=(150, 20)), rng.normal(size=(150, 20)) + 1.0])
+        p_values.append(fit.match(moments, window.mean(axis=0), 300).p_value)
+    assert np.mean(np.array(p_values) < 0.05) <= 0.10
+    assert 0.35 < np.median(p_values) < 0.75
+
+
+def test_a_rare_class_that_spreads_wider_than_the_other_may_become_more_frequent() -> None:
+    def events(rate: float, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        labels = (rng.random(rows) < rate).astype(int)
+        spread = np.where(labels[:, None] == 1, [1.0, 2.0, 1.5, 3.0, 1.0, 2.0], 1.0)
+        return rng.normal(size=(rows, 6)) * spread + 1.5 * labels[:, None], labels
+
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(*events(0.023, 10_000, 0))
+    said = []
+    for seed in range(2):
+        x, labels = events(0.023, 5_000, 10 + seed)
+        reference = Reference.fit(model.predict_proba(x), labels, x, estimator="em")
+        for k in range(6):
+            more, _ = events(0.1, 1_000, 100 + 10 * seed + k)
+            said.append(assess(Window.of(model.predict_proba(more), more), reference).verdict)
+    assert said.count("prior-shift") >= 11

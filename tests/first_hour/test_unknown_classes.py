@@ -1,0 +1,136 @@
+"""Events of a class that the model never saw: named as such, counted, and kept out of the shares of the others."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from monitor import Reference, Window, assess
+
+CENTRES = np.array([[0.0, 0, 0, 0], [3, 0, 1, 0], [0, 3, 0, 1]])
+FAR = np.array([-5.0, -5, 5, 0])
+MIX = np.array([0.5, 0.3, 0.2])
+
+
+def drawn(mix: np.ndarray, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(3, rows, p=mix)
+    return CENTRES[labels] + rng.normal(size=(rows, 4)), labels
+
+
+@pytest.fixture(scope="module")
+def model() -> LogisticRegression:
+    return LogisticRegression().fit(*drawn(np.full(3, 1 / 3), 3_000, 0))
+
+
+@pytest.fixture(scope="module")
+def reference(model: LogisticRegression) -> Reference:
+    x, labels = drawn(np.full(3, 1 / 3), 6_000, 1)
+    return Reference.fit(model.predict_proba(x), labels, x, estimator="em")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_the_shares_of_the_known_classes_hold_however_many_events_are_none_of_them(
+    model: LogisticRegression, reference: Reference, share: float
+) -> None:
+    held = off = 0.0
+    for seed in range(10):
+        x, _ = drawn(MIX, int(4_000 * (1 - share)), 100 + seed)
+        far = np.random.default_rng(seed).normal(size=(int(4_000 * share), 4)) + FAR
+        both = np.vstack([x, far])
+        found = assess(Window.of(model.predict_proba(both), both), reference)
+        assert found.verdict == "unknown-class"
+        assert found.unknown is not None
+        held += found.unknown.lower <= share <= found.unknown.upper
+        off += np.abs(found.prevalence.priors - MIX).sum() / 20
+        assert ((found.prevalence.lower <= MIX) & (found.prevalence.upper >= MIX)).sum() >= 2
+    assert held >= 8
+    assert off < 0.02
+
+
+def test_events_between_the_classes_are_counted_only_where_no_class_was(
+    model: LogisticRegression, reference: Reference
+) -> None:
+    x, _ = drawn(MIX, 3_600, 5)
+    scattered = np.random.default_rng(5).uniform(x.min(axis=0), x.max(axis=0), size=(400, 4))
+    both = np.vstack([x, scattered])
+    found = assess(Window.of(model.predict_proba(both), both), reference)
+    assert found.unknown is not None
+    assert 0.03 < found.unknown.estimate < 0.11
+    # Soft matching of random features looks at the same events in another way, and finds about as many.
+    assert found.tests["soft-deficit"].effect == pytest.approx(found.unknown.estimate, abs=0.03)
+
+
+def test_the_message_says_how_many_events_are_unknown(model: LogisticRegression, reference: Reference) -> None:
+    x, _ = drawn(MIX, 1_000, 7)
+    calm = json.loads(assess(Window.of(model.predict_proba(x), x), reference).to_json())
+    assert calm["unknown"] is None
+    both = np.vstack([x, np.random.default_rng(7).normal(size=(100, 4)) + FAR])
+    told = json.loads(assess(Window.of(model.predict_proba(both), both), reference).to_json())
+    assert told["unknown"]["lower"] <= told["unknown"]["estimate"] <= told["unknown"]["upper"]
+    assert told["estimator"] == "known-events"
+    assert sum(share["estimate"] for share in told["prevalence"].values()) == pytest.approx(1)
+
+
+def shop(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Late payments and capital gains are 0 for most people; both say something of the class."""
+    rng = np.random.default_rng(seed)
+    x, labels = make_blobs(rows, centers=[[0, 0, 0], [1.5, 1, 0]], cluster_std=1.0, random_state=seed)
+    late = np.where(rng.random(rows) < 0.06 + 0.1 * labels, rng.poisson(2, rows) + 1.0, 0.0)
+    gain = np.where(rng.random(rows) < 0.05 + 0.06 * labels, np.round(rng.lognormal(7, 1, rows)), 0.0)
+    return np.column_stack([x, late, gain]), labels
+
+
+@pytest.fixture(scope="module")
+def shop_model() -> Pipeline:
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(*shop(4_000, 0))
+
+
+@pytest.fixture(scope="module")
+def shop_reference(shop_model: Pipeline) -> Reference:
+    x, labels = shop(6_000, 1)
+    names = ["a", "b", "c", "late", "gain"]
+    return Reference.fit(shop_model.predict_proba(x), labels, x, feature_names=names, estimator="em")
+
+
+@pytest.mark.parametrize(("column", "factor"), [(3, 100.0), (3, 1_000.0), (4, 1_000.0), (4, 0.001)])
+def test_another_unit_in_a_column_that_is_mostly_zero_is_named_as_that_column(
+    shop_model: Pipeline, shop_reference: Reference, column: int, factor: float
+) -> None:
+    for seed in range(3):
+        moved, _ = shop(3_000, 10 + seed)
+        moved[:, column] *= factor
+        found = assess(Window.of(shop_model.predict_proba(moved), moved), shop_reference)
+        assert found.verdict in {"covariate-shift", "prior-and-covariate-shift"}
+        assert [name for name, one in found.features.items() if one.moved] == [["late", "gain"][column - 3]]
+
+
+def test_values_that_go_missing_are_no_unknown_class(shop_model: Pipeline, shop_reference: Reference) -> None:
+    for seed in range(3):
+        holes, _ = shop(3_000, 20 + seed)
+        said = shop_model.predict_proba(holes)
+        holes[np.random.default_rng(seed).random(3_000) < 0.3, 0] = np.nan
+        found = assess(Window.of(said, holes), shop_reference)
+        assert found.verdict == "covariate-shift"
+        assert found.features["a"].kind == "missing"
+
+
+def test_a_digit_that_the_model_never_saw_is_named_with_450_digits_held_out() -> None:
+    x, y = load_digits(return_X_y=True)
+    named = calm = 0
+    for digit in (0, 4, 6):
+        rng = np.random.default_rng(digit)
+        known = rng.permutation(np.flatnonzero(y != digit))
+        train, hold_out, rest = known[:600], known[600:1_050], known[1_050:]
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)).fit(x[train], y[train])
+        reference = Reference.fit(model.predict_proba(x[hold_out]), y[hold_out], x[hold_out], estimator="em")
+        calm += assess(Window.of(model.predict_proba(x[rest]), x[rest]), reference).verdict == "stable"
+        new = rng.choice(np.flatnonzero(y == digit), 100, replace=False)
+        rows = np.concatenate([rng.choice(rest, 400, replace=False), new])
+        named += assess(Window.of(model.predict_proba(x[rows]), x[rows]), reference).verdict == "unknown-class"
+    assert calm == 3
+    assert named >= 2
