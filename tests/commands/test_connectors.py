@@ -73,6 +73,9 @@ import numpy as np
 from connectors.protocols import RawBatch, Source
 
 
+START = 1_767_225_600_000  # 2026, in milliseconds
+
+
 class Counting:
     def __init__(self, events):
         self.events, self.next = events, 0
@@ -86,7 +89,7 @@ class Counting:
     def poll(self, timeout, held=()):
         first, self.next = self.next, self.events
         score = lambda n: 0.99 if n % 4 == 0 else 0.01
-        records = [json.dumps({"timestamp": n, "score": score(n)}).encode() for n in range(first, self.events)]
+        records = [json.dumps({"timestamp": START + n, "score": score(n)}).encode() for n in range(first, self.events)]
         return [RawBatch("all", records, np.arange(first, self.events), self.events)] if records else []
 
     def partitions(self):
