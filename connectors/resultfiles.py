@@ -3,6 +3,8 @@
 Lines are appended to the data files; a commit makes them durable and then replaces `RESULTS.checkpoint`, which holds
 each file's committed length beside the positions of the source. What stands behind the committed length after a
 kill was never published: `recover` cuts it off.
+
+The states of streams stand in a file of their own beside the checkpoint, of which only each key's last record counts.
 """
 
 import base64
@@ -18,6 +20,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from connectors.compacted import CompactedFile
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.ports import Channel, Checkpoint, Message, Progress
 
@@ -70,6 +73,8 @@ class ResultFiles:
         self._paths: dict[str, Path] = {"results": results}
         self._paths |= {channel: base / path for channel, path in others.items() if path is not None}
         self._checkpoint = results.with_name(results.name + ".checkpoint")
+        self._states_base = results.with_name(results.name + ".states")
+        self._states: CompactedFile | None = None
         named = Counter(path.resolve() for path in self.written)
         shared = [str(path) for path, times in named.items() if times > 1]
         if shared:
@@ -79,13 +84,14 @@ class ResultFiles:
     @property
     def written(self) -> tuple[Path, ...]:
         """All files that it writes."""
-        return (*self._paths.values(), self._checkpoint)
+        return (*self._paths.values(), self._checkpoint, self._states_base)
 
     def recover(self) -> Checkpoint | None:
         """Open the files, cut off what was not committed, and return the committed checkpoint."""
         for channel, path in self._paths.items():
             self._files[channel] = self._opened(path)
         committed = self._committed()
+        self._states = self._opened_states({} if committed is None else committed.lengths)
         if committed is None:
             self._refuse_strange_files({})
             # From here on, a file with contents and without a checkpoint cannot be ours.
@@ -98,6 +104,9 @@ class ResultFiles:
 
     def write(self, message: Message) -> None:
         """Append a line."""
+        if message.channel == "states" and self._states is not None:
+            self._states.write(message.key, message.value)
+            return
         file = self._files.get(message.channel)
         if file is None:
             return
@@ -113,6 +122,9 @@ class ResultFiles:
                 at = self._paths[channel]
                 file.flush()
                 os.fsync(file.fileno())
+            if self._states is not None:
+                at = self._states.path
+                self._states.flush()
             at = self._checkpoint
             self._replace(Committed(FORMAT, self._lengths(), checkpoint))
         except OSError as error:
@@ -120,10 +132,13 @@ class ResultFiles:
 
     def keeps(self, channel: Channel) -> bool:
         """Whether the channel has a file."""
-        return channel in self._paths
+        return channel == "states" or channel in self._paths
 
     def read_back(self, channel: Channel) -> Iterator[bytes]:
         """The whole lines of the channel's file."""
+        if channel == "states" and self._states is not None:
+            yield from self._states.records()
+            return
         path = self._paths[channel]
         try:
             with path.open("rb") as file:
@@ -135,7 +150,8 @@ class ResultFiles:
 
     def close(self) -> None:
         """Close the files. What was written and not committed is cut off by the next `recover`."""
-        for file in self._files.values():
+        opened: list[BinaryIO | CompactedFile] = [*self._files.values()]
+        for file in opened if self._states is None else [*opened, self._states]:
             # A full disk fails here once more; everything that counts has been committed.
             with suppress(OSError):
                 file.close()
@@ -144,7 +160,17 @@ class ResultFiles:
         return os.path.relpath(self._paths[channel], self._checkpoint.parent)
 
     def _lengths(self) -> dict[str, int]:
-        return {self._name(channel): file.tell() for channel, file in self._files.items()}
+        lengths = {self._name(channel): file.tell() for channel, file in self._files.items()}
+        return lengths if self._states is None else lengths | {self._states.path.name: self._states.length}
+
+    def _opened_states(self, lengths: Mapping[str, int]) -> CompactedFile:
+        """Where no length is committed the states begin anew: without results there is nothing to know."""
+        base = self._states_base
+        name = next((name for name in lengths if name.startswith(base.name)), None)
+        try:
+            return CompactedFile(base, name, 0 if name is None else lengths[name])
+        except OSError as error:
+            raise ConnectorError(f"{base}: cannot be written: {error.strerror}") from error
 
     def _opened(self, path: Path) -> BinaryIO:
         try:

@@ -143,3 +143,6 @@ CLASS_SERIES = 100
 
 REFERENCES_READY = 256
 """References of which is kept what an estimator works out from them alone: some matrices of classes by classes each."""
+
+# Windows of each stream that the page and the API look back on.
+WINDOWS_REMEMBERED = 1_000

@@ -134,6 +134,8 @@ class SinkSettings:
     recalibrations: str | None = None
     events: str | None = None
     dead_letters: str | None = None
+    states: str | None = None
+    """A compacted topic for what is known over windows. Without one that begins anew with every restart."""
     delivery: Delivery = "exactly-once"
     group: str | None = None
     """Under which group the positions of a source that is not Kafka are kept."""
@@ -162,13 +164,14 @@ class SinkSettings:
             "recalibrations": self.recalibrations,
             "events": self.events,
             "dead-letters": self.dead_letters,
+            "states": self.states,
         }
         return by_channel[channel]
 
     @property
     def topics(self) -> tuple[str, ...]:
         """Every topic that is written to."""
-        found = (self.results, self.recalibrations, self.events, self.dead_letters)
+        found = (self.results, self.recalibrations, self.events, self.dead_letters, self.states)
         return tuple(dict.fromkeys(topic for topic in found if topic is not None))
 
 

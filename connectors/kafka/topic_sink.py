@@ -177,15 +177,21 @@ class KafkaSink:
     def recover(self) -> Checkpoint | None:
         """What a killed process left open was aborted when the writer was made; see that we may write at all."""
         self._writer.check(self.settings.topics)
-        feed = self.settings.recalibrations
-        policy = None if feed is None else self._writer.cleanup(feed)
-        if policy is not None and "compact" not in policy:
-            log.warning(
-                "topic %s is not compacted (cleanup.policy=%s): in time a stream's last recalibration will be deleted,"
-                " and clients that start later find none. Set cleanup.policy=compact",
-                feed,
-                policy,
-            )
+        for topic, lost in (
+            (
+                self.settings.recalibrations,
+                "a stream's last recalibration will be deleted; clients that start later find none",
+            ),
+            (self.settings.states, "what is known of a stream will be deleted, and a restart begins anew with it"),
+        ):
+            policy = None if topic is None else self._writer.cleanup(topic)
+            if policy is not None and "compact" not in policy:
+                log.warning(
+                    "topic %s is not compacted (cleanup.policy=%s): in time %s. Set cleanup.policy=compact",
+                    topic,
+                    policy,
+                    lost,
+                )
         return self._positions.recover()
 
     def write(self, message: Message) -> None:
@@ -235,10 +241,16 @@ class KafkaSink:
         # kafka-python whatever the driver: its position passes the markers that transactions leave behind records.
         from connectors.kafka import python_driver  # noqa: PLC0415 - slow to import
 
-        reader = python_driver.reader(SourceSettings(connection, topics=(topic,)))
-        with closing(reader), self._guard.limit("reading messages back", self.settings.commit_timeout / 1e6):
+        settings = SourceSettings(connection, topics=(topic,))
+        reader, beyond = (
+            python_driver.reader(one) for one in (settings, replace(settings, isolation="read_uncommitted"))
+        )
+        seconds = self.settings.commit_timeout / 1e6
+        with closing(reader), closing(beyond), self._guard.limit("reading messages back", seconds):
             places = [Place(topic, number) for number in reader.partitions(topic)]
-            ends = reader.latest(places)
+            # Where writing stands, not what is settled so far: a transaction whose offsets count already may be about
+            # to be settled in this topic.
+            ends = beyond.latest(places)
             reader.assign(places)
             reader.seek(reader.earliest(places))
             while any((reader.position(place) or 0) < end for place, end in ends.items()):

@@ -16,7 +16,6 @@ from monitor.commands.connectors import open_both
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder, TimeReading
 from monitor.kinds import KINDS, Declared, kind_of, load_reference
-from monitor.observers.alarms import Series, SeriesPlan
 from monitor.observers.logs import Totals, log, logging_to_stderr
 from monitor.ports import Keyed, Sink, Source
 from monitor.ports.schema import StreamSchema
@@ -28,6 +27,7 @@ from monitor.service.publishing import Watched
 from monitor.service.workers import Workers
 from monitor.settings import Config, StreamSettings, load
 from monitor.shifts.outline import Outline
+from monitor.state import StatePlan
 
 ENDING = ("jsonl:", "synthetic:")
 
@@ -127,7 +127,7 @@ def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> boo
         served(config, base, watched, ends, showing) as serving,
     ):
         told = [*showing, *serving, *keyed(source), *observers]
-        service(config, watched, source, sink, [*told, series(config, watched, told)]).run(stopping)
+        service(config, watched, source, sink, told).run(stopping)
         return not stopping()
 
 
@@ -153,11 +153,24 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                     None if stream.outline is None else _attempt(problems, partial(_outline, stream, schema)),
                     {feature: said.may for feature, said in stream.features.items() if said.may is not None},
                 ),
+                states=_states(stream, config),
             )
             problems.extend(f"streams.{name}.features: {problem}" for problem in _strangers(stream, schema))
     if ends is None or problems:
         raise ConfigurationError(problems)
     return *ends, watched
+
+
+def _states(stream: StreamSettings, config: Config) -> StatePlan:
+    """What is to be known over the stream's windows."""
+    return StatePlan(
+        windows=stream.alarm.windows,
+        of=stream.alarm.of,
+        changes=stream.changes,
+        live=stream.corrected == "live",
+        awaiting=stream.labels is not None,
+        remembered=0 if config.server is None else config.server.windows,
+    )
 
 
 def _misplaced(stream: StreamSettings, reference: FiledReference) -> Iterator[str]:
@@ -219,12 +232,6 @@ def service(
         pace=pace,
         assessing=Workers(watched, config.pace.workers) if config.pace.workers else None,
     )
-
-
-def series(config: Config, watched: Mapping[str, Watched], told: Sequence[Observer]) -> Series:
-    """What looks at the windows of each stream one after another."""
-    plans = {name: SeriesPlan(one.alarm.windows, one.alarm.of, one.changes) for name, one in config.streams.items()}
-    return Series(plans, watched, told)
 
 
 def keyed(source: Source) -> list[Observer]:

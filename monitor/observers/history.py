@@ -13,7 +13,7 @@ import msgspec
 
 from monitor.kinds import AnyReading
 from monitor.labels import OutcomeResult
-from monitor.limits import CHANGES_SHOWN, REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS
+from monitor.limits import REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS
 from monitor.observers.snapshot import ITERATIONS, SECONDS, Caps, Flow, Histogram, Snapshot, StreamFacts, Track
 from monitor.ports import Reporting, ReportingSink
 from monitor.service.loop import Clock
@@ -24,7 +24,7 @@ from monitor.service.notices import (
     LabelsWaiting,
     OutcomeKnown,
     Reassigned,
-    SeriesSeen,
+    StateAdvanced,
     Turned,
     WindowAssessed,
 )
@@ -86,8 +86,8 @@ class History:
             self._snapshot = self._with_outcome(happening.outcome)
         elif isinstance(happening, LabelsWaiting):
             self._snapshot = replace(self._snapshot, flow=replace(self._snapshot.flow, label_flow=happening.flow))
-        elif isinstance(happening, SeriesSeen):
-            self._snapshot = self._with_series(happening)
+        elif isinstance(happening, StateAdvanced):
+            self._snapshot = self._with_states(happening)
         elif isinstance(happening, Turned):
             self._snapshot = replace(self._snapshot, flow=self._turned(happening))
         elif isinstance(happening, Committed):
@@ -176,17 +176,14 @@ class History:
         earlier = track.readings[-(kept - 1) :] if track is not None and kept > 1 else ()
         recalibration = _ENCODER.encode(assessed.recalibration)
         newest = Track((*earlier, reading), assessed.assessment, recalibration, self.now())
-        if track is None:
-            return newest
-        return replace(newest, series=track.series, changes=track.changes, change_points=track.change_points)
+        return newest if track is None else replace(newest, known=track.known)
 
-    def _with_series(self, seen: SeriesSeen) -> Snapshot:
-        before, stream, segment = self._snapshot, seen.key.stream, seen.key.segment
+    def _with_states(self, advanced: StateAdvanced) -> Snapshot:
+        before, stream, segment = self._snapshot, advanced.key.stream, advanced.key.segment
         track = before.tracks.get(stream, {}).get(segment)
         if track is None:
             return before
-        changes = (*track.changes, seen)[-CHANGES_SHOWN:] if seen.changes else track.changes
-        track = replace(track, series=seen, changes=changes, change_points=track.change_points + len(seen.changes))
+        track = replace(track, known=advanced.known)
         tracks = {**before.tracks, stream: {**before.tracks[stream], segment: track}}
         return replace(before, tracks=tracks, generation=before.generation + 1)
 

@@ -18,9 +18,10 @@ from monitor.service.notices import (
     Listening,
     OutcomeKnown,
     Reassigned,
-    SeriesSeen,
+    StateAdvanced,
     WindowAssessed,
 )
+from monitor.state import AlarmState, ChangeState
 
 _LOG = logging.getLogger("shiftwatch")
 _OURS = (_LOG, logging.getLogger("monitor"), logging.getLogger("connectors"))
@@ -60,8 +61,8 @@ def log(happening: Happening) -> None:
             coverage=outcome.coverage,
             doubt=outcome.doubt,
         )
-    elif isinstance(happening, SeriesSeen):
-        _log_series(happening)
+    elif isinstance(happening, StateAdvanced):
+        _log_states(happening)
     elif isinstance(happening, BatchTaken) and (happening.rejected or sum(happening.late_after_idle.values())):
         reasons = {f"{stream or '?'}:{reason}": count for (stream, reason), count in happening.rejected.items()}
         late = sum(happening.late_after_idle.values())
@@ -102,13 +103,14 @@ class Totals:
         _say(logging.WARNING if useless else logging.INFO, "ended", **self._counts, **self._reasons)
 
 
-def _log_series(seen: SeriesSeen) -> None:
-    where = {"stream": seen.key.stream, "segment": seen.key.segment, "end": _time(seen.key.end)}
-    if seen.turned:
-        level, message = (logging.WARNING, "alarm") if seen.alarm else (logging.INFO, "alarm over")
-        _say(level, message, **where, moved=f"{seen.flagged} of the last {seen.judged}")
-    if seen.changes:
-        _say(logging.WARNING, "change", **where, detector=seen.detector, series="; ".join(seen.changes))
+def _log_states(advanced: StateAdvanced) -> None:
+    key, alarm, changes = advanced.key, advanced.known.state(AlarmState), advanced.known.state(ChangeState)
+    where = {"stream": key.stream, "segment": key.segment, "end": _time(key.end)}
+    if alarm.turned:
+        level, message = (logging.WARNING, "alarm") if alarm.alarm else (logging.INFO, "alarm over")
+        _say(level, message, **where, moved=f"{alarm.moved} of the last {len(alarm.flags)}")
+    if changes.last:
+        _say(logging.WARNING, "change", **where, detector=changes.detector, series="; ".join(changes.last))
 
 
 @contextmanager

@@ -53,8 +53,8 @@ def families(snapshot: Snapshot, now: float) -> list[Metric]:
             if not track.stale(now) and track.latest.key.end >= whole.latest.key.end:
                 _window(filled, facts, track.latest, snapshot.caps)
                 _alarm(filled, track)
-            if track.series is not None and track.series.detector:
-                filled.add("change_points", (facts.stream, track.latest.key.segment), track.change_points)
+            if track.changes.detector:
+                filled.add("change_points", (facts.stream, track.latest.key.segment), track.changes.count)
     _flow(filled, snapshot.flow, now)
     filled.add("start_timestamp_seconds", (), snapshot.started)
     filled.add("build", (__version__,), 1)
@@ -205,10 +205,9 @@ def _window(filled: _Filled, facts: StreamFacts, reading: AnyReading, caps: Caps
 
 
 def _alarm(filled: _Filled, track: Track) -> None:
-    if track.series is not None:
-        of = (track.latest.key.stream, track.latest.key.segment)
-        filled.add("alarm", of, float(track.series.alarm))
-        filled.add("alarm_windows", of, track.series.flagged)
+    of = (track.latest.key.stream, track.latest.key.segment)
+    filled.add("alarm", of, float(track.alarm.alarm))
+    filled.add("alarm_windows", of, track.alarm.moved)
 
 
 def _tests(filled: _Filled, of: tuple[str, str], reading: AnyReading) -> None:

@@ -9,8 +9,8 @@ from monitor.kinds import AnyReading, Assessed, ModelFacts, kind_of
 from monitor.labels import LabelFlow, OutcomeResult
 from monitor.limits import CLASS_SERIES, FEATURE_SERIES, SEGMENT_FEATURE_SERIES, STALE_AFTER, STALE_WINDOWS
 from monitor.ports import Report, SinkReport
-from monitor.service.notices import SeriesSeen
 from monitor.service.publishing import Watched
+from monitor.state import NOTHING, AlarmState, ChangeState, Known
 from monitor.windows import CountPlan, TimePlan
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -104,12 +104,18 @@ class Track:
     """The newest window's, as JSON."""
     assessed_at: float
     """Wall clock, seconds."""
-    series: SeriesSeen | None = None
+    known: Known = NOTHING
     """What the newest window says together with those before it."""
-    changes: tuple[SeriesSeen, ...] = ()
-    """The latest windows with a change of level."""
-    change_points: int = 0
-    """Changes of level since the start."""
+
+    @property
+    def alarm(self) -> AlarmState:
+        """Whether enough of the last windows moved."""
+        return self.known.state(AlarmState)
+
+    @property
+    def changes(self) -> ChangeState:
+        """Changes of level over the windows."""
+        return self.known.state(ChangeState)
 
     @property
     def latest(self) -> AnyReading:

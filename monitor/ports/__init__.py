@@ -13,7 +13,8 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-Channel = Literal["results", "recalibrations", "events", "dead-letters"]
+Channel = Literal["results", "recalibrations", "events", "dead-letters", "states"]
+"""Where a message goes. Of `recalibrations` and `states` only the last message of each key counts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

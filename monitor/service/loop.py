@@ -32,12 +32,16 @@ from monitor.service.notices import (
     Observer,
     OutcomeKnown,
     Reassigned,
+    Remembered,
+    StateAdvanced,
     Turned,
     WindowAssessed,
 )
 from monitor.service.publishing import Watched, messages
-from monitor.service.under_way import UnderWay
+from monitor.service.stream_states import StreamStates
+from monitor.service.under_way import Ready, UnderWay
 from monitor.service.workers import Answers, Assessing, Here
+from monitor.state import Changed, concerns_of
 from monitor.windows import (
     LabelTimes,
     LeftOut,
@@ -116,6 +120,9 @@ class Service:
         """How far each partition's event time had come when it was last read."""
         self._assessing = assessing or Here(watched, clock.elapsed)
         self._under_way = UnderWay[Answers]()
+        self._states = StreamStates(
+            {stream: concerns_of(one.states, one.reference) for stream, one in watched.items()}, sink
+        )
         self._correcting = Correcting(watched, sink)
         self._refused = False
         self._stop: Callable[[], bool] = lambda: False
@@ -148,6 +155,7 @@ class Service:
 
     def _start(self) -> None:
         checkpoint = self._sink.recover()
+        self._take_up_states()
         self._correcting.begin()
         gone = self._source.start(checkpoint) or ()
         progress = _restored(checkpoint.progress) if checkpoint else {}
@@ -261,23 +269,27 @@ class Service:
                 step.turn.messages.append(outcome_message(outcome))
                 self._tell(OutcomeKnown(outcome))
             if step.window is not None and answers is not None:
-                step.turn.messages.extend(self._answered(step.window, step.mark, answers))
+                step.turn.messages.extend(self._answered(step.window, step.mark, answers, step.turn.states))
         ready = self._under_way.ready()
         if ready is not None and not self._refused:
-            for message in ready.messages:
+            for message in (*ready.messages, *self._states.records(ready.states)):
                 self._sink.write(message)
-            self._commit(self._ledger.flushed(ready), ready.messages)
+            self._commit(self._ledger.flushed(ready), ready)
 
-    def _answered(self, window: Window, mark: int | None, answers: Answers) -> Iterator[Message]:
+    def _answered(self, window: Window, mark: int | None, answers: Answers, changed: Changed) -> Iterator[Message]:
         """What is published of a window."""
         trust = self._ledger.trust(window.key.stream, mark)
         self._ledger.keep(window, answers[0].published.assessment, mark)
         for answer in answers:
             published = answer.published
             yield from messages(published, trust.doubt)
-            self._tell(WindowAssessed(published.assessment, published.window, answer.seconds, trust.doubt))
+            key = published.window.key
+            seen = WindowAssessed(published.assessment, published.window, answer.seconds, trust.doubt)
+            yield from self._states.advance(seen, changed)
+            self._tell(seen)
+            self._tell(StateAdvanced(key, self._states.of(key.stream, key.segment)))
 
-    def _commit(self, checkpoint: WindowCheckpoint, messages: Iterable[Message]) -> None:
+    def _commit(self, checkpoint: WindowCheckpoint, ready: Ready) -> None:
         started = self._clock.elapsed()
         try:
             self._sink.commit(checkpoint.stored())
@@ -286,7 +298,8 @@ class Service:
             self._tell(Reassigned(refused=str(error) or "no reason was given"))
         else:
             self._ledger.committed(checkpoint)
-            self._correcting.published(messages)
+            self._states.committed(ready.states)
+            self._correcting.published(ready.messages)
             self._tell(LabelsWaiting(self._ledger.flow()))
             self._tell(Committed(checkpoint, self._clock.elapsed() - started))
         self._last_commit = self._clock.elapsed()
@@ -298,6 +311,7 @@ class Service:
             self._under_way.clear()
             self._assessing.drop()
             self._ledger.refused()
+            self._states.refused()
             self._refused = False
         if change is None:
             return
@@ -310,8 +324,13 @@ class Service:
             self._begin(partition, came.get(partition))
         self._ledger.begin(came.values())
         if change.came:
+            self._take_up_states()
             self._correcting.begin()
         self._tell(Reassigned(came=frozenset(change.came), gone=change.gone))
+
+    def _take_up_states(self) -> None:
+        self._states.begin()
+        self._tell(Remembered(self._states.all()))
 
     def _begin(self, partition: str, progress: PartitionProgress | None) -> None:
         self._windowing.begin(partition, progress)

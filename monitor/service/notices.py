@@ -5,12 +5,10 @@ Metrics, the live table, the log and the status page are observers. The service 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
-from monitor.kinds import AnyReading, Assessed, kind_of, reading_of
 from monitor.labels import LabelFlow, OutcomeResult
-from monitor.recalibration import Cause, Recalibration, withheld
-from monitor.windows import WindowCheckpoint, WindowKey, WindowSummary
+from monitor.state import Known, WindowSeen
+from monitor.windows import WindowCheckpoint, WindowKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,29 +29,23 @@ class BatchTaken:
     """Labels of earlier events by stream."""
 
 
-@dataclass(frozen=True)
-class WindowAssessed:
-    """One window was closed and assessed; its result is written but not yet committed."""
+WindowAssessed = WindowSeen
+"""One window was closed and assessed; its result is written but not yet committed."""
 
-    assessment: Assessed
-    window: WindowSummary
-    seconds: float
-    doubt: str = ""
-    """Why labels say that the estimates are off; empty if they do not. Nothing is to be corrected meanwhile."""
 
-    @property
-    def recalibration(self) -> Recalibration:
-        """As it was published."""
-        message = self.assessment.recalibration
-        return withheld(message, Cause.LABELS_DISAGREE, self.doubt) if self.doubt else message
+@dataclass(frozen=True, slots=True)
+class StateAdvanced:
+    """What is known of a stream, or of a segment, with a window that was assessed."""
 
-    @cached_property
-    def reading(self) -> AnyReading:
-        """What is remembered of it: made once, for whoever asks first."""
-        answer = kind_of(self.assessment).read(self.assessment, self.window, self.recalibration)
-        return reading_of(
-            self.assessment, answer, self.window, self.recalibration, doubt=self.doubt, seconds=self.seconds
-        )
+    key: WindowKey
+    known: Known
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What was known when this process began, or when partitions came: by stream and segment."""
+
+    known: Mapping[str, Mapping[str, Known]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +53,6 @@ class LabelsWaiting:
     """What waits on disk, by stream; after a commit."""
 
     flow: Mapping[str, LabelFlow]
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesSeen:
-    """What an assessed window says together with those before it, since the start of this process."""
-
-    key: WindowKey
-    flagged: int
-    """Of the last windows so many had another verdict than `stable`."""
-    judged: int
-    """The last windows: at most those that the alarm looks at, without any that had too few events."""
-    alarm: bool
-    turned: bool
-    """Whether the alarm was raised or ended with this window."""
-    detector: str
-    """What looks for changes; empty where nothing does."""
-    changes: tuple[str, ...] = ()
-    """The series that have another level since about this window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +103,8 @@ class Listening:
 Happening = (
     BatchTaken
     | WindowAssessed
-    | SeriesSeen
+    | StateAdvanced
+    | Remembered
     | OutcomeKnown
     | LabelsWaiting
     | Committed

@@ -14,6 +14,7 @@ from monitor.ports import Message
 from monitor.recalibration import Cause, withheld
 from monitor.reference.base import FiledReference
 from monitor.service.corrected_events import Corrected, corrected_events
+from monitor.state import StatePlan
 from monitor.windows import Plan, Window, WindowKey, WindowSummary, by_segment
 
 
@@ -33,6 +34,9 @@ class Watched:
 
     sampled: bool = False
     """Whether some of a window's events are told beside its assessment, for a detector that looks at events."""
+
+    states: StatePlan = field(default_factory=StatePlan)
+    """What is to be known over its windows."""
 
     @property
     def identified(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from monitor.ports import Message
+from monitor.state import Changed
 from monitor.windows import WindowCheckpoint
 from monitor.windows.window import Window
 
@@ -21,6 +22,8 @@ class Turn:
     """One turn of the loop."""
 
     messages: list[Message] = field(default_factory=list)
+    states: Changed = field(default_factory=dict)
+    """What is known of streams whose windows it published."""
     checkpoint: WindowCheckpoint | None = None
     """How far it came; None while it goes on."""
 
@@ -44,6 +47,7 @@ class Ready:
     """Whole turns that may be published together, and what may be committed with them."""
 
     messages: Sequence[Message]
+    states: Changed
     checkpoint: WindowCheckpoint
 
 
@@ -105,12 +109,14 @@ class UnderWay(Generic[AnswerT]):
     def ready(self) -> Ready | None:
         """Take out the whole turns at the front that nothing is missing from."""
         messages: list[Message] = []
+        states: Changed = {}
         checkpoint = None
         while self._turns[0].checkpoint is not None and not self._waited_for(self._turns[0]):
             turn = self._turns.popleft()
             messages += turn.messages
+            states |= turn.states
             checkpoint = turn.checkpoint
-        return None if checkpoint is None else Ready(messages, checkpoint)
+        return None if checkpoint is None else Ready(messages, states, checkpoint)
 
     def clear(self) -> None:
         """Nothing of it may be published any more."""

@@ -29,6 +29,7 @@ from monitor.limits import (
     MOST_WAITING,
     SEGMENT_FEATURE_SERIES,
     SEGMENTS_WATCHED,
+    WINDOWS_REMEMBERED,
 )
 from monitor.ports.options import Duration, read, substituted
 from monitor.recalibration import May
@@ -224,7 +225,7 @@ class ServerSettings:
     """TLS, in PEM."""
     max_connections: int = 200
     """Each scoring service that waits for a recalibration holds one."""
-    windows: int = 1_000
+    windows: int = WINDOWS_REMEMBERED
     """How many windows of each stream are remembered."""
     max_features: int = FEATURE_SERIES
     """Features of a stream that become series in Prometheus; those that moved most."""

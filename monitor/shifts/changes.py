@@ -1,13 +1,15 @@
 """Over many windows: change points. The only part of the shifts that remembers anything.
 
 River's detectors watch the series of what windows said (or raw scores, by hand: they take one number at a time), and
-our own prior-shift test is one of them. `monitor.observers.alarms` runs them in the service.
+our own prior-shift test is one of them. `monitor.state.changes` runs them in the service.
 """
 
+import random
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from importlib.metadata import version
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +20,28 @@ from monitor.arrays import Vector
 from monitor.errors import InputError
 from monitor.priors import em
 from monitor.priors.estimate import Statistics
+from monitor.shifts.detector_value import DetectorValue
 from monitor.tolerances import VERDICT_LEVEL
+
+MADE_BY = f"river {version('river')}"
+"""What the values of its detectors hold for: what their bytes mean is River's own affair."""
+
+
+class Detector(Protocol):
+    """A detector that can be put down as a value, and go on from there as if nothing had been."""
+
+    @property
+    def drift_detected(self) -> bool: ...
+
+    def update(self, x: Any) -> None: ...
+
+    def value(self) -> DetectorValue:
+        """What it knows, unless it has just detected something: then it starts over with the next value."""
+        ...
+
+    def go_on(self, value: DetectorValue) -> None:
+        """Know what a value says that is not empty."""
+        ...
 
 
 class BoundedADWIN(drift.ADWIN):
@@ -29,17 +52,63 @@ class BoundedADWIN(drift.ADWIN):
         """Take one value."""
         super().update(float(ndtr(x / 3)))  # type: ignore[no-untyped-call]
 
+    def value(self) -> DetectorValue:
+        """Its buckets, as River packs them."""
+        return DetectorValue(data=self._helper.__getstate__())
+
+    def go_on(self, value: DetectorValue) -> None:
+        """With these buckets."""
+        self._helper.__setstate__(value.data)
+
+
+class SteadyPageHinkley(drift.PageHinkley):
+    """Page and Hinkley's sums."""
+
+    SUMS = ("_sum_increase", "_sum_decrease", "_min_increase", "_max_decrease")
+
+    def value(self) -> DetectorValue:
+        """The count, the mean, and four sums."""
+        sums = vars(self)
+        return DetectorValue((self._x_mean.n, self._x_mean.get(), *(sums[name] for name in self.SUMS)))
+
+    def go_on(self, value: DetectorValue) -> None:
+        """With this mean and these sums."""
+        count, mean, *sums = value.numbers
+        self._x_mean.update(mean, w=count)
+        vars(self).update(zip(self.SUMS, sums, strict=True))
+
+
+class RepeatableKSWIN(drift.KSWIN):
+    """KSWIN draws at random; here what it draws depends on how many values there were, so that a detector that goes
+    on draws as the one that was never interrupted."""
+
+    def update(self, x: float) -> None:
+        """Take one value."""
+        if self.drift_detected:
+            self._reset()  # type: ignore[no-untyped-call]
+        self._rng = random.Random(self.n)  # noqa: S311 - no secret hangs on it
+        super().update(x)  # type: ignore[no-untyped-call]
+
+    def value(self) -> DetectorValue:
+        """How many values there have been, and the last of them."""
+        return DetectorValue((self.n, *self.window))
+
+    def go_on(self, value: DetectorValue) -> None:
+        """With this window."""
+        count, *window = value.numbers
+        self.n = int(count)
+        self.window.extend(window)
+
 
 # All take standardised values, one a window: 0 with a standard deviation of 1 while nothing moves. River's defaults are
 # for other scales.
-DETECTORS: dict[str, Callable[[], base.DriftDetector]] = {
+DETECTORS: dict[str, Callable[[], Detector]] = {
     # By default ADWIN waits for 32 values between checks. Its bound is loose: with the default delta of 0.002 it takes
     # half as long again, and with 0.05 its false alarms still stay far below one in twenty.
     "adwin": lambda: BoundedADWIN(delta=0.05, clock=1, grace_period=5, min_window_length=3),  # type: ignore[no-untyped-call]
     # A sum that drifts back by half a deviation a window comes up to 10 by chance once in some 20,000 windows.
-    "page-hinkley": lambda: drift.PageHinkley(min_instances=10, delta=0.5, threshold=10.0),
-    # KSWIN draws at random: the seed is part of its definition here.
-    "kswin": lambda: drift.KSWIN(alpha=0.001, window_size=60, stat_size=20, seed=0),
+    "page-hinkley": lambda: SteadyPageHinkley(min_instances=10, delta=0.5, threshold=10.0),
+    "kswin": lambda: RepeatableKSWIN(alpha=0.001, window_size=60, stat_size=20),
 }
 
 
@@ -57,7 +126,7 @@ class ChangePoints:
     """Watches several series of standardised numbers, one value a window, with one detector each."""
 
     detector: str = "adwin"
-    watched: dict[str, base.DriftDetector] = field(default_factory=dict)
+    watched: dict[str, Detector] = field(default_factory=dict)
 
     def update(self, window: str, values: Mapping[str, float]) -> list[Change]:
         """Take the values of one window; a series that is new starts here, a value that is not finite is skipped."""
@@ -73,7 +142,7 @@ class ChangePoints:
         return found
 
 
-def detector(name: str) -> base.DriftDetector:
+def detector(name: str) -> Detector:
     """A fresh detector by name."""
     if name not in DETECTORS:
         raise InputError(f"detector: want one of {sorted(DETECTORS)}, got {name!r}")
@@ -138,3 +207,14 @@ class PriorShiftDetector(base.DriftDetector):
         self.p_value = tested.p_value
         self.priors = em.maximum_likelihood(rows, self.source_priors).priors
         self._drift_detected = tested.p_value < self.level
+
+    def value(self) -> DetectorValue:
+        """The posteriors that the next test looks back on, in single precision."""
+        return DetectorValue((self._since, len(self._last)), np.array(self._last, dtype=np.float32).tobytes())
+
+    def go_on(self, value: DetectorValue) -> None:
+        """With these posteriors."""
+        since, rows = map(int, value.numbers)
+        self._since = since
+        if rows:
+            self._last.extend(np.frombuffer(value.data, dtype=np.float32).reshape(rows, -1).astype(np.float64))

@@ -180,15 +180,23 @@ def _short(reading: AnyReading) -> dict[str, Any]:
 
 def _alarm(track: Track | None) -> dict[str, Any] | None:
     """Whether enough of the last windows moved."""
-    seen = None if track is None else track.series
-    return None if seen is None else {"raised": seen.alarm, "moved": seen.flagged, "of": seen.judged}
+    if track is None or not track.known.states:
+        return None
+    return {"raised": track.alarm.alarm, "moved": track.alarm.moved, "of": len(track.alarm.flags)}
 
 
 def _changes(track: Track | None) -> list[dict[str, Any]]:
     """The latest changes of level, the newest first."""
+    if track is None:
+        return []
     return [
-        {"window": seen.key.id, "end": rfc3339(seen.key.end), "detector": seen.detector, "series": seen.changes}
-        for seen in reversed(track.changes if track else ())
+        {
+            "window": change.window,
+            "end": rfc3339(change.end),
+            "detector": track.changes.detector,
+            "series": change.series,
+        }
+        for change in reversed(track.changes.found)
     ]
 
 

@@ -14,7 +14,8 @@ from monitor.events.wire import Reason
 from monitor.observers.metric_catalogue import CATALOGUE
 from monitor.observers.metrics import LATE, families, registry
 from monitor.observers.snapshot import Caps
-from monitor.service.notices import SeriesSeen
+from monitor.service.notices import StateAdvanced
+from monitor.state import AlarmState, Change, ChangeState, Known
 from tests.service import regression_streams as streams
 from tests.web.made_up import MINUTE, Lagging, Story, Transacting
 
@@ -39,7 +40,10 @@ def full_story() -> Story:
     story = Story(source=Lagging(), sink=Transacting())
     story.busy(rejected=2)
     story.window(Verdict.PRIOR_SHIFT, labels=np.array([0, 1, 2, 0, 1, 2, 0, 0, 0, 0]), apply=True)
-    story.tell(SeriesSeen(story.key, 2, 3, alarm=True, turned=True, detector="adwin", changes=("share of class_0",)))
+    alarm = AlarmState((True, True, False), alarm=True, turned=True)
+    change = Change(story.key.id, story.key.start, story.key.end, ("share of class_0",))
+    changes = ChangeState("adwin", last=change.series, found=(change,), count=1)
+    story.tell(StateAdvanced(story.key, Known(states={"alarms": alarm, "changes": changes})))
     story.window(segment="country=BE")
     story.outcome()
     return story

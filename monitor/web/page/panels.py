@@ -77,7 +77,7 @@ def headline(card: Card[Any]) -> Shown:
         "latest": card.latest,
         "track": card.track,
         "stale": card.now - card.track.assessed_at if card.track.stale(card.now) else None,
-        "changes": card.track.changes[-1].changes[:MOST_CHANGES] if card.track.changes else (),
+        "changes": card.track.changes.found[-1].series[:MOST_CHANGES] if card.track.changes.found else (),
     }
 
 

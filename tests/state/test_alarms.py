@@ -3,21 +3,22 @@
 import logging
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
+from connectors.memory import MemorySink
 from monitor.assessment.classifier import assess
 from monitor.commands.run import watch
 from monitor.errors import ConfigurationError, InputError
 from monitor.kinds import kind_of
 from monitor.limits import SEGMENT_TRACKS
-from monitor.observers.alarms import Series, SeriesPlan, persistent
 from monitor.observers.history import History
 from monitor.observers.snapshot import facts
-from monitor.service.notices import SeriesSeen, WindowAssessed
 from monitor.service.publishing import Watched
+from monitor.service.stream_states import StreamStates
 from monitor.settings.config import load
+from monitor.state import AlarmState, ChangeState, StatePlan, WindowSeen, concerns_of
+from monitor.state.alarms import persistent
 from monitor.windows.by_count import CountPlan
 from monitor.windows.summary import WindowSummary
 from monitor.windows.window import Window, WindowKey
@@ -25,26 +26,25 @@ from tests.service import streams
 
 
 class Told:
-    """A stream's windows, and what was said of them together."""
+    """A stream's windows, and what is known with each of them."""
 
-    def __init__(self, plan: SeriesPlan) -> None:
-        self.seen: list[SeriesSeen] = []
-        watched = {"s": Watched(streams.reference(), CountPlan(500))}
-        self.series = Series(MappingProxyType({"s": plan}), watched, [self.take])
+    def __init__(self, plan: StatePlan) -> None:
+        self.states = StreamStates({"s": concerns_of(plan, streams.reference())}, MemorySink())
+        self.alarms: list[AlarmState] = []
+        self.changes: list[ChangeState] = []
         self.number = 0
 
-    def take(self, happening: object) -> None:
-        assert isinstance(happening, SeriesSeen)
-        self.seen.append(happening)
-
-    def window(self, positives: float, events: int = 500, segment: str = "") -> SeriesSeen:
+    def window(self, positives: float, events: int = 500, segment: str = "") -> AlarmState:
         self.number += 1
         g, _ = streams.scores(events, positives, seed=self.number)
         window = replace(Window.of(g), key=WindowKey("s", segment, self.number, self.number + 1))
         sample = kind_of(streams.reference()).sample(window, streams.reference())
         summary = WindowSummary.of(window, 2, sample)
-        self.series(WindowAssessed(assess(window, streams.reference()), summary, 0.0))
-        return self.seen[-1]
+        list(self.states.advance(WindowSeen(assess(window, streams.reference()), summary, 0.0), {}))
+        known = self.states.of("s", segment)
+        self.alarms.append(known.state(AlarmState))
+        self.changes.append(known.state(ChangeState))
+        return self.alarms[-1]
 
 
 def test_an_alarm_persists_when_k_of_the_last_m_windows_have_it() -> None:
@@ -56,23 +56,23 @@ def test_an_alarm_persists_when_k_of_the_last_m_windows_have_it() -> None:
 
 
 def test_one_odd_window_raises_no_alarm_two_of_three_do_and_calm_ones_end_it() -> None:
-    told = Told(SeriesPlan(2, 3))
+    told = Told(StatePlan(2, 3))
     for positives in (0.3, 0.6, 0.3, 0.3, 0.6, 0.6, 0.6, 0.3, 0.3):
         told.window(positives)
-    assert [one.alarm for one in told.seen] == [False] * 5 + [True, True, True, False]
-    assert [one.turned for one in told.seen] == [False] * 5 + [True, False, False, True]
-    assert [one.judged for one in told.seen[:4]] == [1, 2, 3, 3]
+    assert [one.alarm for one in told.alarms] == [False] * 5 + [True, True, True, False]
+    assert [one.turned for one in told.alarms] == [False] * 5 + [True, False, False, True]
+    assert [len(one.flags) for one in told.alarms[:4]] == [1, 2, 3, 3]
 
 
 def test_windows_with_too_few_events_neither_raise_nor_end_an_alarm() -> None:
-    told = Told(SeriesPlan(1, 1))
+    told = Told(StatePlan(1, 1))
     told.window(0.6)
     assert told.window(0.3, events=20).alarm
     assert not told.window(0.3).alarm
 
 
 def test_segments_have_alarms_of_their_own_and_those_not_seen_for_longest_are_forgotten() -> None:
-    told = Told(SeriesPlan(1, 1))
+    told = Told(StatePlan(1, 1))
     assert told.window(0.6, segment="country=BE").alarm
     assert not told.window(0.3).alarm
     assert told.window(0.3, events=20, segment="country=BE").alarm
@@ -83,24 +83,26 @@ def test_segments_have_alarms_of_their_own_and_those_not_seen_for_longest_are_fo
 
 @pytest.mark.parametrize("detector", ["adwin", "page-hinkley"])
 def test_a_creeping_change_is_found_once_and_named(detector: str) -> None:
-    told = Told(SeriesPlan(2, 3, detector))
+    told = Told(StatePlan(2, 3, detector))
     for _ in range(40):
         told.window(0.3)
-    assert not any(one.changes for one in told.seen)
+    assert not any(one.last for one in told.changes)
     for _ in range(30):
         told.window(0.55)
-    found = [one for one in told.seen if one.changes]
+    found = [one for one in told.changes if one.last]
     assert found
-    assert set(found[0].changes) == {"share of yes"}
+    assert set(found[0].last) == {"share of yes"}
     assert found[0].detector == detector
 
 
 def test_windows_too_small_to_tell_show_a_prior_shift_together() -> None:
-    told = Told(SeriesPlan(2, 3, "prior-shift"))
+    told = Told(StatePlan(2, 3, "prior-shift"))
     for _ in range(10):
-        assert not told.window(0.3, events=300).changes
-    found = [told.window(0.45, events=300).changes for _ in range(8)]
-    assert ("class mix",) in found
+        told.window(0.3, events=300)
+    assert not any(one.last for one in told.changes)
+    for _ in range(8):
+        told.window(0.45, events=300)
+    assert ("class mix",) in [one.last for one in told.changes]
 
 
 CONFIGURATION = """
@@ -129,9 +131,7 @@ def test_the_service_tells_of_alarms_in_its_history_and_its_log(
     history = History({"s": facts("s", watched["s"])}, windows=10)
     with caplog.at_level(logging.INFO, "shiftwatch"):
         assert watch(load(tmp_path / "watch.toml"), tmp_path, [history])
-    series = history.snapshot.tracks["s"][""].series
-    assert series is not None
-    assert series.alarm
+    assert history.snapshot.tracks["s"][""].alarm.alarm
     assert "alarm" in [record.getMessage() for record in caplog.records]
 
 

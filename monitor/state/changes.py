@@ -1,0 +1,51 @@
+"""Changes of level over many windows: creeping ones, that no window shows by itself.
+
+Most detectors look at one value a window of each series: the share of each class and the distance of each feature, in
+units of its own sampling error. `prior-shift` looks at events: at a sample of each window.
+"""
+
+import msgspec
+
+from monitor.reference.base import FiledReference
+from monitor.shifts.detector_value import DetectorValue
+from monitor.state.concern import Advanced, Concern, Seen
+from monitor.state.plan import StatePlan
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Series have another level since about this window."""
+
+    window: str
+    start: int
+    end: int
+    series: tuple[str, ...]
+
+
+class ChangeState(msgspec.Struct, frozen=True):
+    """A detector for each series, 1.5 kB each at most, or for events four bytes a class for each of a thousand."""
+
+    detector: str = ""
+    """Its name; empty where nothing looks for changes."""
+    made_by: str = ""
+    """What the detectors' values hold for: where it is another, they begin anew."""
+    detectors: dict[str, DetectorValue | None] = {}
+    """By series; null after a change, when a detector starts over."""
+    last: tuple[str, ...] = ()
+    """The series that changed with the last window."""
+    found: tuple[Change, ...] = ()
+    """The latest windows with a change of level."""
+    count: int = 0
+    """Changes of level so far."""
+
+
+def changes(plan: StatePlan, reference: FiledReference) -> Concern[ChangeState] | None:
+    """Only where a detector is named."""
+    name = plan.changes
+    if name is None:
+        return None
+    from monitor.state.change_detection import advanced  # noqa: PLC0415 - River takes half a second
+
+    def advance(state: ChangeState, seen: Seen) -> Advanced[ChangeState]:
+        return Advanced(advanced(state, seen, name, reference))
+
+    return Concern("changes", version=1, state=ChangeState, advance=advance, new_reference="begins anew")

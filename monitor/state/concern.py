@@ -1,0 +1,83 @@
+"""What a concern is: one thing that is known over the windows of a stream, and how a window or an outcome changes it.
+
+Pure: a state is a frozen value, and what follows it depends on it and on what was seen alone. No clock, no I/O.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from monitor.kinds import AnyReading, Assessed, kind_of, reading_of
+from monitor.labels import OutcomeResult
+from monitor.ports import Message
+from monitor.recalibration import Cause, Recalibration, withheld
+from monitor.windows import WindowSummary
+
+StateT = TypeVar("StateT", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True)
+class WindowSeen:
+    """A window was assessed."""
+
+    assessment: Assessed
+    window: WindowSummary
+    seconds: float
+    """How long that took. No state may depend on it."""
+    doubt: str = ""
+    """Why labels say that the estimates are off; empty if they do not. Nothing is to be corrected meanwhile."""
+
+    @cached_property
+    def recalibration(self) -> Recalibration:
+        """As it was published."""
+        message = self.assessment.recalibration
+        return withheld(message, Cause.LABELS_DISAGREE, self.doubt) if self.doubt else message
+
+    @cached_property
+    def reading(self) -> AnyReading:
+        """What is remembered of it: made once, for whoever asks first."""
+        answer = kind_of(self.assessment).read(self.assessment, self.window, self.recalibration)
+        return reading_of(
+            self.assessment, answer, self.window, self.recalibration, doubt=self.doubt, seconds=self.seconds
+        )
+
+
+Seen = WindowSeen | OutcomeResult
+"""What states are advanced by, in the order of event time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced(Generic[StateT]):
+    """What follows from what was seen."""
+
+    state: StateT
+    messages: Sequence[Message] = ()
+    """What is published because of it, with the results and in the same commit."""
+    entry: Any = None
+    """What is remembered of this window beside the state, of a concern that keeps `entries`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concern(Generic[StateT]):
+    """One thing that is known over the windows of a stream, and of each of its segments."""
+
+    name: str
+    version: int
+    """Of what is written; grows with every change that older bytes cannot be read with."""
+    state: type[StateT]
+    """A frozen msgspec Struct with a default for every field: that is how a stream begins. Its size is bounded."""
+    advance: Callable[[StateT, Seen], Advanced[StateT]]
+    new_reference: Literal["goes on", "begins anew"]
+    """What becomes of the state when the stream's windows are compared with another reference."""
+    earlier: Mapping[int, Callable[[bytes], StateT]] = field(default_factory=dict)
+    """By version: how the JSON that an earlier release has written becomes the state of this one."""
+    entries: int = 0
+    """How many windows are remembered one by one, each as a record of its own."""
+    entry: Any = None
+    """The type of an entry."""
+
+
+AnyConcern = Concern[Any]

@@ -1,0 +1,22 @@
+"""What a stream's settings say about what is to be known over its windows."""
+
+from dataclasses import dataclass
+
+from monitor.limits import WINDOWS_REMEMBERED
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlan:
+    """Of one stream."""
+
+    windows: int = 2
+    """So many of the last `of` windows have to move for an alarm."""
+    of: int = 3
+    changes: str | None = None
+    """What looks for changes of level, if anything does."""
+    live: bool = False
+    """Whether events are corrected as they come."""
+    awaiting: bool = False
+    """Whether labels come later, and say how the estimates fared."""
+    remembered: int = WINDOWS_REMEMBERED
+    """Windows that the page and the API look back on."""

@@ -1,0 +1,180 @@
+"""States as records of a compacted channel and back: versioned, checked, and one key for each part that changes alone.
+
+A record is a checksum, a space, and JSON in one line. The states of a stream's concerns stand in one record; each
+entry of a concern that remembers windows one by one stands in a record of its own, in a ring of as many keys as there
+are entries. An empty record stands for an entry that is no more.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import numpy as np
+
+from monitor.errors import ConnectorError
+from monitor.ports import Message
+from monitor.state.concern import AnyConcern
+from monitor.state.known import Known, Ring, Whose
+
+
+class _States(msgspec.Struct, frozen=True, tag="states"):
+    """What is known of a stream or a segment, but for entries."""
+
+    stream: str
+    segment: str
+    reference: str
+    until: int
+    states: dict[str, tuple[int, msgspec.Raw]]
+    """By concern: the version of what is written, and the state."""
+    counts: dict[str, int]
+    """By concern: how many entries there have ever been."""
+
+
+class _Gone(msgspec.Struct, frozen=True, tag="gone"):
+    """Nothing is to be known of it any more."""
+
+    stream: str
+    segment: str
+
+
+class _Entry(msgspec.Struct, frozen=True, tag="entry"):
+    """One window that a concern remembers."""
+
+    stream: str
+    segment: str
+    concern: str
+    version: int
+    number: int
+    entry: msgspec.Raw
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and numpy's numbers as JSON has them."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise NotImplementedError(f"cannot be kept: {type(value)}")
+
+
+def _array(_: Any, value: Any) -> Any:
+    return np.array(value, dtype=np.float32)
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic", enc_hook=_plain)
+_Table = _States | _Entry | _Gone
+_DECODER: msgspec.json.Decoder[_Table] = msgspec.json.Decoder(_Table)
+
+
+def states_record(whose: Whose, known: Known, concerns: Sequence[AnyConcern]) -> Message:
+    """All states of a stream or a segment."""
+    states = {
+        concern.name: (concern.version, msgspec.Raw(_ENCODER.encode(known.states[concern.name])))
+        for concern in concerns
+        if concern.name in known.states
+    }
+    counts = {name: ring.count for name, ring in known.rings.items()}
+    return _record(_key(whose), _States(*whose, known.reference, known.until, states, counts))
+
+
+def entry_record(whose: Whose, known: Known, concern: AnyConcern) -> Message:
+    """The newest entry of a concern, in the place of the oldest."""
+    ring = known.rings[concern.name]
+    entry = msgspec.Raw(_ENCODER.encode(ring.entries[-1]))
+    key = _key(whose, concern.name, ring.count % concern.entries)
+    return _record(key, _Entry(*whose, concern.name, concern.version, ring.count, entry))
+
+
+def gone_record(whose: Whose) -> Message:
+    """Nothing is to be known of it any more."""
+    return _record(_key(whose), _Gone(*whose))
+
+
+def gone_entries(whose: Whose, known: Known, concerns: Sequence[AnyConcern]) -> Iterator[Message]:
+    """Nor of the windows that concerns remembered one by one."""
+    for concern in concerns:
+        for place in range(min(known.rings.get(concern.name, Ring()).count, concern.entries)):
+            yield Message("states", _key(whose, concern.name, place), b"")
+
+
+def read(records: Iterable[bytes], concerns: Mapping[str, Sequence[AnyConcern]]) -> dict[Whose, Known]:
+    """What the records of a channel say of these streams, the oldest first; ConnectorError where they cannot be used.
+
+    A concern that has no state there yet begins anew; what is there of a concern that the stream has no more is left.
+    """
+    heads: dict[Whose, _States] = {}
+    entries: dict[Whose, dict[str, dict[int, _Entry]]] = {}
+    for record in records:
+        table = _decoded(record)
+        if table is None or table.stream not in concerns:
+            continue
+        whose = (table.stream, table.segment)
+        if isinstance(table, _States):
+            heads[whose] = table
+        elif isinstance(table, _Gone):
+            heads.pop(whose, None)
+        else:
+            entries.setdefault(whose, {}).setdefault(table.concern, {})[table.number] = table
+    return {whose: _known(head, concerns[whose[0]], entries.get(whose, {})) for whose, head in heads.items()}
+
+
+def _known(head: _States, concerns: Sequence[AnyConcern], entries: Mapping[str, Mapping[int, _Entry]]) -> Known:
+    whose = (head.stream, head.segment)
+    states = {one.name: _state(one, whose, *head.states[one.name]) for one in concerns if one.name in head.states}
+    rings = {
+        one.name: _ring(one, head.counts[one.name], entries.get(one.name, {}))
+        for one in concerns
+        if one.name in head.counts
+    }
+    return Known(head.reference, head.until, states, rings)
+
+
+def _ring(concern: AnyConcern, count: int, entries: Mapping[int, _Entry]) -> Ring:
+    newest = sorted(number for number in entries if count - concern.entries < number <= count)
+    found = [entries[number] for number in newest]
+    return Ring(
+        tuple(_of(concern, concern.entry, one.version, one.entry, (one.stream, one.segment)) for one in found), count
+    )
+
+
+def _state(concern: AnyConcern, whose: Whose, version: int, raw: msgspec.Raw) -> Any:
+    if version != concern.version and version in concern.earlier:
+        return concern.earlier[version](bytes(raw))
+    return _of(concern, concern.state, version, raw, whose)
+
+
+def _of(concern: AnyConcern, kind: Any, version: int, raw: msgspec.Raw, whose: Whose) -> Any:
+    if version != concern.version:
+        raise ConnectorError(
+            f"the state of stream {whose[0]}: {concern.name} was written in version {version}, this release reads "
+            f"{', '.join(map(str, sorted({*concern.earlier, concern.version})))}: run the release that wrote it, or "
+            "let the stream begin anew with `shiftwatch state reset`"
+        )
+    try:
+        return msgspec.json.decode(raw, type=kind, dec_hook=_array)
+    except msgspec.DecodeError as error:
+        raise ConnectorError(f"the state of stream {whose[0]}: {concern.name} cannot be read: {error}") from error
+
+
+def _key(whose: Whose, *place: str | int) -> bytes:
+    return msgspec.json.encode([*whose, *place])
+
+
+def _record(key: bytes, table: _Table) -> Message:
+    line = _ENCODER.encode(table)
+    return Message("states", key, b"%08x %b" % (crc32(line), line))
+
+
+def _decoded(record: bytes) -> _Table | None:
+    line = record.strip()
+    if not line:
+        return None
+    checksum, _, text = line.partition(b" ")
+    if checksum != b"%08x" % crc32(text):
+        raise ConnectorError(
+            f"a record among the states does not have the checksum that was written with it: {text[:80]!r}...; "
+            "restore it from a backup"
+        )
+    try:
+        return _DECODER.decode(text)
+    except msgspec.DecodeError as error:
+        raise ConnectorError(f"a record among the states is none of ours: {error}: {text[:80]!r}") from error
