@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from connectors.lines import GzipText, Lines, PlainText, StandardInput, Text
+from connectors.lines import GzipText, Lines, PlainText, StandardInput, TextSource
 from connectors.resultfiles import ResultFileOptions, ResultFiles, StandardOutput
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.limits import RECORD_BYTES
@@ -146,7 +146,7 @@ class JsonlSource:
     def _name(self) -> str:
         return "standard input" if self._path is None else str(self._path)
 
-    def _texts(self) -> dict[str, Text]:
+    def _texts(self) -> dict[str, TextSource]:
         if self._path is None:
             return {STANDARD: StandardInput()}
         if self._path.is_dir():
@@ -159,7 +159,7 @@ class JsonlSource:
         follow = self._options.follow
         return {one.name: GzipText(one) if one.suffix == ".gz" else PlainText(one, follow) for one in files}
 
-    def _open(self, name: str, text: Text, offset: int) -> None:
+    def _open(self, name: str, text: TextSource, offset: int) -> None:
         text.seek(offset)
         self._lines[name] = Lines(name, text, offset, self._options.max_record_bytes, CHUNK_BYTES)
         self._turn.append(name)

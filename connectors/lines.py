@@ -28,7 +28,7 @@ _OPENING = np.isin(np.arange(256), list(b"{["))
 _CLOSING = np.isin(np.arange(256), list(b"}]"))
 
 
-class Text(Protocol):
+class TextSource(Protocol):
     """Where bytes come from."""
 
     def seek(self, offset: int) -> None:
@@ -248,7 +248,7 @@ class TextRecords(Sequence[bytes]):
 class Lines:
     """One text, cut into records. It holds at most one chunk and one line of the longest length allowed."""
 
-    def __init__(self, partition: str, text: Text, offset: int, longest: int, chunk: int) -> None:
+    def __init__(self, partition: str, text: TextSource, offset: int, longest: int, chunk: int) -> None:
         self.text = text
         self.finished = False
         """Whether every line has been given out."""

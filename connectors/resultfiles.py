@@ -37,7 +37,7 @@ class ResultFileOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CheckpointContent:
     """What the checkpoint file holds."""
 
     format: int
@@ -95,7 +95,7 @@ class ResultFiles:
         if committed is None:
             self._refuse_strange_files({})
             # From here on, a file with contents and without a checkpoint cannot be ours.
-            self._replace(Committed(FORMAT, self._lengths(), None))
+            self._replace(CheckpointContent(FORMAT, self._lengths(), None))
             return None
         self._refuse_strange_files(committed.lengths)
         for channel, file in self._files.items():
@@ -126,7 +126,7 @@ class ResultFiles:
                 at = self._states.path
                 self._states.flush()
             at = self._checkpoint
-            self._replace(Committed(FORMAT, self._lengths(), checkpoint))
+            self._replace(CheckpointContent(FORMAT, self._lengths(), checkpoint))
         except OSError as error:
             raise ConnectorError(f"{at}: cannot be written: {error.strerror}") from error
 
@@ -184,14 +184,14 @@ class ResultFiles:
             raise ConnectorError(f"{path}: another process is writing to it") from error
         return file
 
-    def _committed(self) -> Committed | None:
+    def _committed(self) -> CheckpointContent | None:
         try:
             raw = self._checkpoint.read_bytes()
             version = msgspec.json.decode(raw, type=_Format).format
             if version == FORMAT - 1:
                 return _migrated(msgspec.json.decode(raw, type=_CommittedBefore))
             if version == FORMAT:
-                return msgspec.json.decode(raw, type=Committed)
+                return msgspec.json.decode(raw, type=CheckpointContent)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
@@ -224,7 +224,7 @@ class ResultFiles:
         file.truncate(length)
         file.seek(length)
 
-    def _replace(self, committed: Committed) -> None:
+    def _replace(self, committed: CheckpointContent) -> None:
         """Swap the checkpoint file: at any instant either the old or the new one is there, whole."""
         temporary = self._checkpoint.with_name(self._checkpoint.name + ".tmp")
         with temporary.open("wb") as file:
@@ -270,15 +270,15 @@ class StandardOutput:
         """Standard output is not ours to close."""
 
 
-def _migrated(before: _CommittedBefore) -> Committed:
+def _migrated(before: _CommittedBefore) -> CheckpointContent:
     """The service reads its own part, whatever its version: it is passed on as it stood."""
     if before.checkpoint is None:
-        return Committed(FORMAT, before.lengths, None)
+        return CheckpointContent(FORMAT, before.lengths, None)
     progress = {}
     for name, fields in before.checkpoint.progress.items():
         offset = msgspec.json.decode(fields.pop("offset"), type=int)
         progress[name] = Progress(offset, msgspec.json.encode(fields).decode())
-    return Committed(FORMAT, before.lengths, Checkpoint(progress))
+    return CheckpointContent(FORMAT, before.lengths, Checkpoint(progress))
 
 
 def _line_ends(path: Path, offset: int) -> bool:

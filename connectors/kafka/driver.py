@@ -27,7 +27,7 @@ class Place(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class Committed(NamedTuple):
+class CommittedOffset(NamedTuple):
     """What the group has committed for one place."""
 
     offset: int
@@ -45,7 +45,7 @@ class Fetched:
     """Microseconds since the epoch."""
 
 
-class Change(NamedTuple):
+class OwnershipChange(NamedTuple):
     """One thing that a rebalance did."""
 
     kind: Literal["assigned", "revoked", "lost"]
@@ -75,7 +75,7 @@ class Reader(Protocol):
         """Take these places without a group; that too is told by `changes`."""
         ...
 
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[OwnershipChange]:
         """What rebalances did since the last call, in order."""
         ...
 
@@ -91,7 +91,7 @@ class Reader(Protocol):
         """Fetch nothing of these places, and go on with all others."""
         ...
 
-    def committed(self, places: Collection[Place]) -> Mapping[Place, Committed]:
+    def committed(self, places: Collection[Place]) -> Mapping[Place, CommittedOffset]:
         """What is committed; places without a commit are left out."""
         ...
 
@@ -122,7 +122,7 @@ class Reader(Protocol):
         """What signs a commit to a group that has no members."""
         ...
 
-    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
         """Commit to the group outside of a transaction."""
         ...
 
@@ -159,7 +159,7 @@ class Writer(Protocol):
         """Wait until all that was sent has been written, or raise."""
         ...
 
-    def commit(self, offsets: Mapping[Place, Committed], membership: object) -> None:
+    def commit(self, offsets: Mapping[Place, CommittedOffset], membership: object) -> None:
         """End the transaction with these offsets, or abort it and raise (CommitRefusedError if the group moved on)."""
         ...
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from connectors.kafka import cluster
-from connectors.kafka.driver import Change, Committed, Fetched, Place, PositionLostError, Record
+from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Place, PositionLostError, Record
 from connectors.kafka.settings import RECONNECT_MILLISECONDS, Connection, SinkSettings, SourceSettings
 from monitor.errors import CommitRefusedError, ConfigurationError, ConnectorError
 
@@ -51,7 +51,7 @@ class FastReader:
         if settings.strategy != "cooperative":
             raise ConfigurationError(["strategy: the fast driver knows cooperative only"])
         self._settings = settings
-        self._changes: list[Change] = []
+        self._changes: list[OwnershipChange] = []
         self._places: frozenset[Place] = frozenset()
         self._positions: dict[Place, int] = {}
         self._held: frozenset[Place] = frozenset()
@@ -90,9 +90,9 @@ class FastReader:
     def assign(self, places: Collection[Place]) -> None:
         self._places = frozenset(places)
         self._consumer.assign([TopicPartition(*place, OFFSET_END) for place in places])
-        self._changes.append(Change("assigned", self._places))
+        self._changes.append(OwnershipChange("assigned", self._places))
 
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[OwnershipChange]:
         found, self._changes = self._changes, []
         return found
 
@@ -146,7 +146,7 @@ class FastReader:
             self._consumer.resume([TopicPartition(*place) for place in held - wanted])
         self._held = wanted
 
-    def committed(self, places: Collection[Place]) -> Mapping[Place, Committed]:
+    def committed(self, places: Collection[Place]) -> Mapping[Place, CommittedOffset]:
         if not places:
             return {}
         asked = [TopicPartition(*place) for place in places]
@@ -155,7 +155,7 @@ class FastReader:
             if each.error is not None:
                 raise ConnectorError(f"Kafka does not answer: {each.error}")
         return {
-            Place(each.topic, each.partition): Committed(each.offset, each.metadata or "")
+            Place(each.topic, each.partition): CommittedOffset(each.offset, each.metadata or "")
             for each in found
             if each.offset != OFFSET_INVALID
         }
@@ -192,7 +192,7 @@ class FastReader:
     def outsider(self) -> object:
         return self._consumer.consumer_group_metadata()
 
-    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
         try:
             self._consumer.commit(offsets=_offsets(offsets), asynchronous=False)
         except KafkaException as error:
@@ -209,17 +209,17 @@ class FastReader:
         if at_end:
             consumer.pause(at_end)
         self._places |= places
-        self._changes.append(Change("assigned", places))
+        self._changes.append(OwnershipChange("assigned", places))
         self._membership = consumer.consumer_group_metadata()
 
     def _on_revoke(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        self._drop(consumer, partitions, Change("revoked", _places(partitions)))
+        self._drop(consumer, partitions, OwnershipChange("revoked", _places(partitions)))
 
     def _on_lost(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        self._drop(consumer, partitions, Change("lost", _places(partitions)))
+        self._drop(consumer, partitions, OwnershipChange("lost", _places(partitions)))
         self._membership = None
 
-    def _drop(self, consumer: Any, partitions: Sequence[Any], change: Change) -> None:
+    def _drop(self, consumer: Any, partitions: Sequence[Any], change: OwnershipChange) -> None:
         consumer.incremental_unassign(partitions)
         self._places -= change.places
         self._lost -= change.places
@@ -296,7 +296,7 @@ class FastWriter:
         if self._failed:
             raise ConnectorError(f"Kafka: cannot write: {self._failed[0]}")
 
-    def commit(self, offsets: Mapping[Place, Committed], membership: object) -> None:
+    def commit(self, offsets: Mapping[Place, CommittedOffset], membership: object) -> None:
         self.flush()
         try:
             if offsets:
@@ -401,7 +401,7 @@ def _places(partitions: Sequence[Any]) -> frozenset[Place]:
     return frozenset(Place(each.topic, each.partition) for each in partitions)
 
 
-def _offsets(offsets: Mapping[Place, Committed]) -> list[Any]:
+def _offsets(offsets: Mapping[Place, CommittedOffset]) -> list[Any]:
     return [TopicPartition(*place, each.offset, metadata=each.metadata) for place, each in offsets.items()]
 
 

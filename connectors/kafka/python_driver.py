@@ -20,7 +20,7 @@ from kafka.errors import (
 from kafka.structs import MemberState
 
 from connectors.kafka import cluster
-from connectors.kafka.driver import Change, Committed, Fetched, Place, PositionLostError
+from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Place, PositionLostError
 from connectors.kafka.python_values import CLOSE_MILLISECONDS, MOVED_ON, as_offsets, as_partition, as_places
 from connectors.kafka.python_writer import PythonWriter
 from connectors.kafka.settings import Connection, SinkSettings, SourceSettings
@@ -36,17 +36,17 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
     """Notes what happened. It runs on the I/O thread, where anything more than a note blocks the heartbeat."""
 
     def __init__(self) -> None:
-        self.changes: deque[Change] = deque()
+        self.changes: deque[OwnershipChange] = deque()
 
     def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
-        self.changes.append(Change("revoked", as_places(revoked)))
+        self.changes.append(OwnershipChange("revoked", as_places(revoked)))
 
     def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
-        self.changes.append(Change("assigned", as_places(assigned)))
+        self.changes.append(OwnershipChange("assigned", as_places(assigned)))
 
     def on_partitions_lost(self, lost: Collection[Any]) -> None:
         """Overridden because the default tells the revoked callback, and lost is not revoked."""
-        self.changes.append(Change("lost", as_places(lost)))
+        self.changes.append(OwnershipChange("lost", as_places(lost)))
 
 
 class _Failures(logging.Filter):
@@ -108,9 +108,9 @@ class PythonReader:
 
     def assign(self, places: Collection[Place]) -> None:
         self._consumer.assign([as_partition(place) for place in places])
-        self._listener.changes.append(Change("assigned", frozenset(places)))
+        self._listener.changes.append(OwnershipChange("assigned", frozenset(places)))
 
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[OwnershipChange]:
         waiting = self._listener.changes
         return [waiting.popleft() for _ in range(len(waiting))]  # one noted meanwhile is left for the next call
 
@@ -153,7 +153,7 @@ class PythonReader:
         log.warning("Kafka: joining group %s anew: the client forgot that it was joining", self._settings.group)
         ours = as_places(self._consumer.assignment())
         self._ask(self._consumer.unsubscribe)
-        self._listener.changes.append(Change("revoked", ours))
+        self._listener.changes.append(OwnershipChange("revoked", ours))
         self.subscribe(self._settings.topics)
 
     def _fetch(self, timeout: float, most: int | None) -> Sequence[Fetched]:
@@ -187,9 +187,13 @@ class PythonReader:
         self._consumer.pause(*(wanted - paused))
         self._consumer.resume(*(paused - wanted))
 
-    def committed(self, places: Collection[Place]) -> Mapping[Place, Committed]:
+    def committed(self, places: Collection[Place]) -> Mapping[Place, CommittedOffset]:
         found = {place: self._ask(self._consumer.committed, as_partition(place), metadata=True) for place in places}
-        return {place: Committed(each.offset, each.metadata or "") for place, each in found.items() if each is not None}
+        return {
+            place: CommittedOffset(each.offset, each.metadata or "")
+            for place, each in found.items()
+            if each is not None
+        }
 
     def earliest(self, places: Collection[Place]) -> Mapping[Place, int]:
         return self._offsets(self._consumer.beginning_offsets, places)
@@ -232,7 +236,7 @@ class PythonReader:
     def outsider(self) -> object:
         return self._settings.group
 
-    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
         try:
             self._consumer.commit(as_offsets(offsets), timeout_ms=self._settings.poll_interval // 1000)
         except MOVED_ON as error:

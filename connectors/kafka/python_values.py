@@ -13,7 +13,7 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata
 
-from connectors.kafka.driver import Committed, Place
+from connectors.kafka.driver import CommittedOffset, Place
 
 MOVED_ON = (
     CommitFailedError,
@@ -37,5 +37,5 @@ def as_partition(place: Place) -> Any:
     return TopicPartition(*place)
 
 
-def as_offsets(offsets: Mapping[Place, Committed]) -> dict[Any, Any]:
+def as_offsets(offsets: Mapping[Place, CommittedOffset]) -> dict[Any, Any]:
     return {as_partition(place): OffsetAndMetadata(each.offset, each.metadata, -1) for place, each in offsets.items()}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from connectors.kafka.driver import Committed, Place, Reader, Record, Writer
+from connectors.kafka.driver import CommittedOffset, Place, Reader, Record, Writer
 from connectors.kafka.progress import table_from_metadata, table_to_metadata, to_metadata
 from connectors.kafka.settings import SinkSettings, SourceSettings
 from connectors.kafka.statistics import SinkStatistics
@@ -38,7 +38,7 @@ class Positions(Protocol):
 
     def recover(self) -> Checkpoint | None: ...
 
-    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, Committed]:
+    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, CommittedOffset]:
         """A checkpoint as offsets of the group."""
         ...
 
@@ -47,11 +47,11 @@ class Positions(Protocol):
         """What proves that they are ours to commit; None if that is in doubt."""
         ...
 
-    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
         """Commit without a transaction."""
         ...
 
-    def committed(self, offsets: Mapping[Place, Committed]) -> None: ...
+    def committed(self, offsets: Mapping[Place, CommittedOffset]) -> None: ...
 
     def refused(self) -> None: ...
 
@@ -73,17 +73,17 @@ class OwnGroup:
         found = self._reader.committed([self._place]).get(self._place)
         return None if found is None else Checkpoint(table_from_metadata(found.metadata) if found.metadata else {})
 
-    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, Committed]:
-        return {self._place: Committed(0, table_to_metadata(checkpoint.progress))}
+    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, CommittedOffset]:
+        return {self._place: CommittedOffset(0, table_to_metadata(checkpoint.progress))}
 
     @property
     def membership(self) -> object | None:
         return self._reader.outsider()
 
-    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
         self._reader.commit(offsets)
 
-    def committed(self, offsets: Mapping[Place, Committed]) -> None:
+    def committed(self, offsets: Mapping[Place, CommittedOffset]) -> None:
         """Nothing to remember: nobody else writes there."""
 
     def refused(self) -> None:
@@ -105,9 +105,9 @@ class Member(Protocol):
     @property
     def membership(self) -> object | None: ...
 
-    def commit(self, offsets: Mapping[Place, Committed]) -> None: ...
+    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None: ...
 
-    def committed(self, offsets: Mapping[Place, Committed]) -> None: ...
+    def committed(self, offsets: Mapping[Place, CommittedOffset]) -> None: ...
 
     def refused(self) -> None: ...
 
@@ -122,10 +122,10 @@ class SourceGroup:
         """Positions come with the partitions: the source reads them when they are assigned."""
         return None
 
-    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, Committed]:
+    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, CommittedOffset]:
         places = self.source.places()
         return {
-            places[name]: Committed(progress.offset, to_metadata(progress, self.source.streams(places[name])))
+            places[name]: CommittedOffset(progress.offset, to_metadata(progress, self.source.streams(places[name])))
             for name, progress in checkpoint.progress.items()
             if name in places
         }
@@ -134,10 +134,10 @@ class SourceGroup:
     def membership(self) -> object | None:
         return self.source.membership
 
-    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
         self.source.commit(offsets)
 
-    def committed(self, offsets: Mapping[Place, Committed]) -> None:
+    def committed(self, offsets: Mapping[Place, CommittedOffset]) -> None:
         self.source.committed(offsets)
 
     def refused(self) -> None:
@@ -274,7 +274,7 @@ class KafkaSink:
         now = self._statistics
         return SinkReport(now.commits, now.aborted) if self._transactional else SinkReport()
 
-    def _commit(self, offsets: Mapping[Place, Committed]) -> bool:
+    def _commit(self, offsets: Mapping[Place, CommittedOffset]) -> bool:
         """Whether there was anything to commit."""
         membership = self._positions.membership
         if membership is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from connectors.kafka.driver import Committed, Fetched, Place, PositionLostError, Reader
+from connectors.kafka.driver import CommittedOffset, Fetched, Place, PositionLostError, Reader
 from connectors.kafka.progress import from_metadata, shared_with
 from connectors.kafka.settings import SourceSettings, start_time
 from connectors.kafka.statistics import PlaceStatistics, SourceStatistics
@@ -45,7 +45,7 @@ class KafkaSource:
         self._stalls = Stalls(settings.stall_timeout / 1e6)
         self._next: dict[Place, int] = {}
         """The partitions that the service knows of, and the next record that it wants from each."""
-        self._committed: dict[Place, Committed] = {}
+        self._committed: dict[Place, CommittedOffset] = {}
         """What the group's commit says of each, as far as we know."""
         self._streams: dict[Place, set[str]] = {}
         """The streams that each has brought."""
@@ -152,11 +152,11 @@ class KafkaSource:
         """Proof of the generation in which our partitions were last known to be ours; None while in doubt."""
         return self._membership
 
-    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
         """Commit to the group without a transaction."""
         self._reader.commit(offsets)
 
-    def committed(self, offsets: Mapping[Place, Committed]) -> None:
+    def committed(self, offsets: Mapping[Place, CommittedOffset]) -> None:
         """The sink says: this is what the group's commit says now."""
         self._committed |= offsets
 

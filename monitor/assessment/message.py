@@ -14,11 +14,11 @@ from monitor.recalibration import Recalibration
 SCHEMA_ID = "shiftwatch.window.v1"
 
 
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MessagePart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base of all parts: immutable, and nothing in them that the schema does not know."""
 
 
-class Counts(Part, frozen=True):
+class Counts(MessagePart, frozen=True):
     """What happened to the events of the window."""
 
     used: int
@@ -31,7 +31,7 @@ class Counts(Part, frozen=True):
     """Feature values that were null, over all features."""
 
 
-class Share(Part, frozen=True):
+class Share(MessagePart, frozen=True):
     """One class's prevalence."""
 
     estimate: float
@@ -40,7 +40,7 @@ class Share(Part, frozen=True):
     reference: float
 
 
-class Unknown(Part, frozen=True):
+class Unknown(MessagePart, frozen=True):
     """The share of the events that lie where no class of the reference was; `prevalence` is that of the others."""
 
     estimate: float
@@ -48,7 +48,7 @@ class Unknown(Part, frozen=True):
     upper: float
 
 
-class Estimate(Part, frozen=True):
+class Estimate(MessagePart, frozen=True):
     """One estimator's answer, and how it got there."""
 
     priors: dict[str, float]
@@ -64,7 +64,7 @@ class Estimate(Part, frozen=True):
     deficit: float | None
 
 
-class TestResult(Part, frozen=True):
+class TestResult(MessagePart, frozen=True):
     """One test: its statistic, how unlikely that is without a shift, how large the effect is, and what it needed."""
 
     statistic: float | None
@@ -81,7 +81,7 @@ class TestResult(Part, frozen=True):
     meaning: str
 
 
-class Map(Part, frozen=True):
+class Map(MessagePart, frozen=True):
     """How a feature's values are taken back: window = alpha x reference + beta, or matching percentiles."""
 
     kind: str
@@ -91,7 +91,7 @@ class Map(Part, frozen=True):
     reference: tuple[float, ...]
 
 
-class Feature(Part, frozen=True):
+class FeatureResult(MessagePart, frozen=True):
     """One feature or posterior against the reference, plainly and reweighted to the class mix."""
 
     moved: bool
@@ -116,14 +116,14 @@ class Feature(Part, frozen=True):
     reason: str
 
 
-class Versions(Part, frozen=True):
+class Versions(MessagePart, frozen=True):
     """What made the result."""
 
     software: str
     reference: str
 
 
-class WindowResult(Part, frozen=True):
+class WindowResult(MessagePart, frozen=True):
     """One closed window."""
 
     schema: str
@@ -143,8 +143,8 @@ class WindowResult(Part, frozen=True):
     """The method behind `prevalence`."""
     estimates: dict[str, Estimate]
     tests: dict[str, TestResult]
-    features: dict[str, Feature]
-    posteriors: dict[str, Feature]
+    features: dict[str, FeatureResult]
+    posteriors: dict[str, FeatureResult]
     recalibration: Recalibration
     versions: Versions
 
@@ -152,7 +152,7 @@ class WindowResult(Part, frozen=True):
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-def encode(message: Part | Recalibration) -> bytes:
+def encode(message: MessagePart | Recalibration) -> bytes:
     """The same message gives the same bytes."""
     return _ENCODER.encode(message)
 
@@ -162,7 +162,7 @@ def json_schema() -> dict[str, Any]:
     return schema_of(WindowResult)
 
 
-def schema_of(message: type[Part]) -> dict[str, Any]:
+def schema_of(message: type[MessagePart]) -> dict[str, Any]:
     """The JSON Schema of a message; alternatives in an order that no release of msgspec decides."""
     schema: dict[str, Any] = in_order(msgspec.json.schema(message))
     return schema

@@ -28,7 +28,7 @@ from monitor.shifts import window_view as looked
 from monitor.shifts.comparable import common_features, features_written
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.feature_tests import Move
-from monitor.shifts.prepared import Column, column_of
+from monitor.shifts.prepared import SortedColumn, column_of
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.resolution import Written, coarsened_table
 from monitor.tolerances import DISTANCE_FLOOR, MINIMUM_EVENTS, RELATION_FLOOR, VERDICT_LEVEL
@@ -134,7 +134,7 @@ def _written(reference: RelationReference) -> tuple[Written | None, ...]:
 
 
 @lru_cache(maxsize=64)
-def _prepared(reference: RelationReference, resolutions: tuple[int, ...]) -> tuple[Column | FeatureProfile, ...]:
+def _prepared(reference: RelationReference, resolutions: tuple[int, ...]) -> tuple[SortedColumn | FeatureProfile, ...]:
     """What is compared: the features, where events carry them, and last the predictions, at these resolutions."""
     profiles = (*reference.features, reference.prediction)[-len(resolutions) :]
     return tuple(column_of(profile, at) for profile, at in zip(profiles, resolutions, strict=True))
@@ -173,7 +173,7 @@ def _explanations(
         return found
     ready = _prepared(reference, _resolutions(window, reference))
     for j, (column, move, values) in enumerate(zip(ready, moved, _table(window, reference).T, strict=True)):
-        if isinstance(column, Column) and move.distribution_moved:
+        if isinstance(column, SortedColumn) and move.distribution_moved:
             found[j] = covariates.explain(column.exact, values, column.weights(ALL), level=level, floor=DISTANCE_FLOOR)
     return found
 

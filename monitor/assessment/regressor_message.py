@@ -15,7 +15,7 @@ from monitor.recalibration import RegressionRecalibration, RelationParameters
 SCHEMA_ID = "shiftwatch.regression-window.v1"
 
 
-class Relation(result.Part, frozen=True):
+class Relation(result.MessagePart, frozen=True):
     """What the labels say about the relation between inputs and labels."""
 
     status: str
@@ -49,7 +49,7 @@ class Relation(result.Part, frozen=True):
 class RegressionResult(result.WindowResult, frozen=True):
     """One closed window of a regression stream; what belongs to classes is empty."""
 
-    prediction: result.Feature | None
+    prediction: result.FeatureResult | None
     """The predictions against the reference's; null where too few events were seen."""
     relation: Relation
     recalibration: RegressionRecalibration

@@ -84,7 +84,7 @@ def test_result(one: Test) -> result.TestResult:
     )
 
 
-def feature_result(one: FeatureShift) -> result.Feature:
+def feature_result(one: FeatureShift) -> result.FeatureResult:
     """One feature or posterior."""
     move, explanation = one.move, one.explanation
     correction = None
@@ -96,7 +96,7 @@ def feature_result(one: FeatureShift) -> result.Feature:
             tuple(explanation.correction.window_knots.tolist()),
             tuple(explanation.correction.reference_knots.tolist()),
         )
-    return result.Feature(
+    return result.FeatureResult(
         moved=move.moved,
         kind=one.kind,
         test=move.test,

@@ -52,7 +52,7 @@ window = {{ size = "3m", lateness = "5s" }}
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedWindow:
     """One window: what was injected into it, and what was said."""
 
     injected: Injected
@@ -80,7 +80,7 @@ def demo(folder: Path, *, seed: int, fast: bool) -> int:
     return 0
 
 
-def watched(folder: Path, options: SyntheticOptions, *, fast: bool) -> list[Judged]:
+def watched(folder: Path, options: SyntheticOptions, *, fast: bool) -> list[JudgedWindow]:
     """Run the configuration in the folder; its windows beside what was injected into them."""
     said: list[Assessed] = []
 
@@ -94,11 +94,11 @@ def watched(folder: Path, options: SyntheticOptions, *, fast: bool) -> list[Judg
     return compare(SyntheticSource(options).injected(), said)
 
 
-def compare(injected: Sequence[Injected], said: Sequence[Assessed]) -> list[Judged]:
+def compare(injected: Sequence[Injected], said: Sequence[Assessed]) -> list[JudgedWindow]:
     """Each window with the period that its middle lies in."""
     middles = [(assessment.key.start + assessment.key.end) // 2 for assessment in said]
     return [
-        Judged(next(one for one in injected if one.start <= middle < one.end), assessment)
+        JudgedWindow(next(one for one in injected if one.start <= middle < one.end), assessment)
         for middle, assessment in zip(middles, said, strict=True)
     ]
 
@@ -132,7 +132,7 @@ def _prepare(folder: Path, options: SyntheticOptions, console: Console) -> None:
     console.print(f"wrote {events:,} events to {folder}, watching them ...", highlight=False)
 
 
-def _summarise(judged: Sequence[Judged], world: World) -> None:
+def _summarise(judged: Sequence[JudgedWindow], world: World) -> None:
     console = Console()
     table = Table(title="What was injected, and what was said", title_justify="left", box=None, padding=(0, 1, 0, 0))
     for heading in ("injected", "said", f"{world.classes[-1]} %", "estimate"):
@@ -152,7 +152,7 @@ def _summarise(judged: Sequence[Judged], world: World) -> None:
     count_right(judged, console)
 
 
-def count_right(judged: Sequence[Judged], console: Console) -> None:
+def count_right(judged: Sequence[JudgedWindow], console: Console) -> None:
     """How many verdicts are right."""
     right = sum(one.right for one in judged)
     console.print(f"{right} of {len(judged)} verdicts are what a perfect monitor would say.", highlight=False)

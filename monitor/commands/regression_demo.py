@@ -12,7 +12,7 @@ from rich.table import Table
 from connectors.regression_worlds import RegressionWorld, regression_tour
 from connectors.synthetic import SyntheticOptions, write
 from monitor.assessment import RegressionAssessment
-from monitor.commands.demo import WINDOW_EVENTS, Judged, cleared, count_right, farewell, watched
+from monitor.commands.demo import WINDOW_EVENTS, JudgedWindow, cleared, count_right, farewell, watched
 from monitor.reference.regressor import RegressionReference
 
 HOLD_OUT_EVENTS = 10_000
@@ -57,7 +57,7 @@ def _prepare(folder: Path, options: SyntheticOptions, world: RegressionWorld) ->
     console.print(f"wrote {events:,} events to {folder}, watching them ...", highlight=False)
 
 
-def _summarise(judged: Sequence[Judged]) -> None:
+def _summarise(judged: Sequence[JudgedWindow]) -> None:
     console = Console()
     table = Table(title="What was injected, and what was said", title_justify="left", box=None, padding=(0, 1, 0, 0))
     table.add_column("injected")

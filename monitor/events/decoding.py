@@ -18,7 +18,7 @@ import numpy as np
 from monitor.arrays import Labels
 from monitor.errors import InputError
 from monitor.events.checks import LateLabels, Misfit, Scored, judge
-from monitor.events.extraction import Extract, Extractor, Part, together
+from monitor.events.extraction import DecodedPart, Extract, Extractor, together
 from monitor.events.timestamps import AS_THEY_SAY, TimeReading
 from monitor.events.wire import UNREADABLE, Fault, Reason, find_fault, wire
 from monitor.limits import AHEAD, RECORD_BYTES, RECORD_EVENTS
@@ -108,7 +108,7 @@ class Decoder:
         """All events and rejections of a batch; `now` is in microseconds since the epoch."""
         rejected: list[Rejected] = []
         extracts: dict[Any, list[Extract]] = {}
-        waiting: dict[Any, list[Part]] = {}
+        waiting: dict[Any, list[DecodedPart]] = {}
         joined = batch.records if isinstance(batch.records, Joined) else None
         for first in range(0, len(batch.records), _AT_ONCE):
             items = None if joined is None else self._parse_joined(joined, first)
@@ -138,7 +138,7 @@ class Decoder:
 
     def _parts(
         self, batch: RawBatch, first: int, items: list[Any], only: Any, rejected: list[Rejected]
-    ) -> Iterator[tuple[Any, Part]]:
+    ) -> Iterator[tuple[Any, DecodedPart]]:
         """The events of some records by their generated type; what has not the shape of one is rejected.
 
         `only` is the type that all of them are known to have, if any.
@@ -146,7 +146,7 @@ class Decoder:
         index = np.arange(first, first + len(items))
         kinds = set(map(type, items)) if only is None else {only}
         if len(kinds) == 1 and kinds.isdisjoint((list, NoneType)):
-            yield kinds.pop(), Part(items, index, None, batch.timestamps)
+            yield kinds.pop(), DecodedPart(items, index, None, batch.timestamps)
             return
         for place, item in enumerate(items):
             fault = self._array_fault(item) if type(item) is list else None
@@ -154,7 +154,7 @@ class Decoder:
                 items[place] = None
                 rejected.append(_rejected(first + place, fault, batch.records[first + place]))
         for kind, events, places, position in _by_kind(items):
-            yield kind, Part(events, index[places], position, batch.timestamps)
+            yield kind, DecodedPart(events, index[places], position, batch.timestamps)
 
     def _parse_joined(self, records: Joined, first: int) -> list[Any] | None:
         """For each of the next records its event; None if they have to be looked at one by one."""

@@ -23,7 +23,7 @@ BAD_LABEL = UNLABELLED - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class DecodedPart:
     """Some decoded events of one stream, and where in the batch they stand."""
 
     events: Sequence[Any]
@@ -34,7 +34,7 @@ class Part:
     """Of all records of the batch."""
 
 
-def together(parts: Sequence[Part]) -> Part:
+def together(parts: Sequence[DecodedPart]) -> DecodedPart:
     """Parts of one stream and one batch, in their order, as one."""
     if len(parts) == 1:
         return parts[0]
@@ -42,10 +42,10 @@ def together(parts: Sequence[Part]) -> Part:
     if any(part.position is not None for part in parts):
         position = np.concatenate([_positions(part) for part in parts])
     events = [event for part in parts for event in part.events]
-    return Part(events, np.concatenate([part.index for part in parts]), position, parts[0].record_times)
+    return DecodedPart(events, np.concatenate([part.index for part in parts]), position, parts[0].record_times)
 
 
-def _positions(part: Part) -> Labels:
+def _positions(part: DecodedPart) -> Labels:
     return np.zeros(part.index.size, dtype=np.int64) if part.position is None else part.position
 
 
@@ -86,7 +86,7 @@ class Extractor:
         self._coded = any(feature.kind == "category" for feature in schema.features)
         self._positive_first = schema.positive in schema.classes[:1]
 
-    def extract(self, part: Part) -> Extract:
+    def extract(self, part: DecodedPart) -> Extract:
         """Everything that the stream's settings ask for."""
         events = part.events
         labels, targets = self._truth(events)
@@ -190,7 +190,7 @@ def _segment_text(value: str | bool | int | float | None) -> str:
     return "" if value is None else category_text(value).replace("\\", "\\\\").replace(",", "\\,")
 
 
-def _times(part: Part, reading: TimeReading) -> str | Times:
+def _times(part: DecodedPart, reading: TimeReading) -> str | Times:
     """The events' own times, else their records'."""
     stamps = [event.timestamp for event in part.events]
     with suppress(TypeError):  # not all of them are text

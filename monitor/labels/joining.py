@@ -11,7 +11,7 @@ from monitor.ports import NEVER
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Joined:
+class LabelledRows:
     """A window's rows and what they really were."""
 
     values: Vector
@@ -29,7 +29,7 @@ class Joined:
         return ~np.isnan(self.values)
 
 
-def joined(known: Vector, times: Labels, found: Found) -> Joined:
+def joined(known: Vector, times: Labels, found: Found) -> LabelledRows:
     """Labels for rows: `known` came with the events themselves (NaN where not), `found` afterwards."""
     values = known.copy()
     rows, first = np.unique(found.rows, return_index=True)
@@ -40,7 +40,7 @@ def joined(known: Vector, times: Labels, found: Found) -> Joined:
     again = ~np.isnan(before)
     values[rows] = found.values[last]
     early = (found.times > NEVER) & (found.times < times[found.rows])
-    return Joined(
+    return LabelledRows(
         values=values,
         duplicate=int(np.count_nonzero(again & (found.values == before))),
         contradicting=int(np.count_nonzero(again & (found.values != before))),

@@ -18,7 +18,7 @@ from monitor import quality
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.assessment import Assessment
 from monitor.assessment import message as result
-from monitor.labels.joining import Joined, joined, strangers
+from monitor.labels.joining import LabelledRows, joined, strangers
 from monitor.labels.numbering import found_in, stateless_in
 from monitor.labels.rows import Columns, packed, unpacked
 from monitor.labels.values import Found, Stateless, Waiting
@@ -30,7 +30,7 @@ from monitor.windows import Window
 SCHEMA_ID = "shiftwatch.outcome.v1"
 
 
-class Told(msgspec.Struct, frozen=True):
+class PublishedEstimate(msgspec.Struct, frozen=True):
     """What was published of a window, as far as its outcome needs it."""
 
     classes: tuple[str, ...]
@@ -47,7 +47,7 @@ class Told(msgspec.Struct, frozen=True):
     """That of the recalibration."""
 
 
-class LabelCounts(result.Part, frozen=True):
+class LabelCounts(result.MessagePart, frozen=True):
     """What became of the labels."""
 
     joined: int
@@ -65,7 +65,7 @@ class LabelCounts(result.Part, frozen=True):
     """Labels that came while the window ran, and that no event has used so far."""
 
 
-class Realised(result.Part, frozen=True):
+class Realised(result.MessagePart, frozen=True):
     """One class: what had been estimated, and what it was."""
 
     estimate: float
@@ -79,14 +79,14 @@ class Realised(result.Part, frozen=True):
     """Whether the interval holds the truth, as far as the labels can tell."""
 
 
-class Score(result.Part, frozen=True):
+class Score(result.MessagePart, frozen=True):
     """Posteriors against labels: as they were scored, and corrected as the window implied."""
 
     before: float
     after: float
 
 
-class OutcomeResult(result.Part, frozen=True):
+class OutcomeResult(result.MessagePart, frozen=True):
     """One window whose labels have come, or will not be waited for any longer."""
 
     schema: str
@@ -127,7 +127,7 @@ def told(assessment: Assessment) -> bytes:
     """What is kept of a published window."""
     estimate, correction = assessment.prevalence, assessment.recalibration
     return msgspec.json.encode(
-        Told(
+        PublishedEstimate(
             classes=assessment.classes,
             source_priors=tuple(assessment.source_priors.tolist()),
             estimate=tuple(estimate.priors.tolist()),
@@ -157,7 +157,7 @@ def outcome(
 
     `classes` are those that the labels' numbers stand for, where they are not the window's own.
     """
-    said = msgspec.json.decode(one.told, type=Told)
+    said = msgspec.json.decode(one.told, type=PublishedEstimate)
     if classes is not None and tuple(classes) != said.classes:
         found, copies = found_in(found, classes, said.classes), stateless_in(copies, classes, said.classes)
     columns, ids = ({}, None) if one.rows is None else unpacked(one.rows)
@@ -213,10 +213,10 @@ def json_schema() -> dict[str, Any]:
     return result.schema_of(OutcomeResult)
 
 
-def _own(columns: Columns, classes: int, found: Found) -> Joined:
+def _own(columns: Columns, classes: int, found: Found) -> LabelledRows:
     """The window's own rows and their labels."""
     if not columns:
-        return Joined(np.empty(0), 0, 0, 0)
+        return LabelledRows(np.empty(0), 0, 0, 0)
     known = np.full(columns["times"].size, np.nan)
     if "labels" in columns:
         known[columns["labels"] >= 0] = columns["labels"][columns["labels"] >= 0]
@@ -225,7 +225,7 @@ def _own(columns: Columns, classes: int, found: Found) -> Joined:
 
 
 def _together(
-    columns: Columns, own: Joined, copies: Stateless, fresh: np.ndarray[Any, Any], classes: int
+    columns: Columns, own: LabelledRows, copies: Stateless, fresh: np.ndarray[Any, Any], classes: int
 ) -> tuple[Matrix, Labels]:
     """Posteriors and class numbers of all labelled events: the window's own and the stateless ones."""
     parts = [np.empty((0, classes))], [np.empty(0)]
@@ -238,7 +238,7 @@ def _together(
     return np.concatenate(parts[0]), np.concatenate(parts[1]).astype(np.int64)
 
 
-def _classes(labels: Labels, events: int, said: Told) -> dict[str, Realised]:
+def _classes(labels: Labels, events: int, said: PublishedEstimate) -> dict[str, Realised]:
     if not labels.size:
         return {}
     realised = np.bincount(labels, minlength=len(said.classes)) / labels.size
@@ -256,7 +256,7 @@ def _classes(labels: Labels, events: int, said: Told) -> dict[str, Realised]:
     }
 
 
-def _covered(realised: Vector, labelled: int, events: int, said: Told) -> Vector:
+def _covered(realised: Vector, labelled: int, events: int, said: PublishedEstimate) -> Vector:
     estimate, lower, upper = (np.array(values) for values in (said.estimate, said.lower, said.upper))
     half = np.where(realised > estimate, upper - estimate, estimate - lower)
     # A class that was never seen among m labels may well be there with 1/m: the variance is floored accordingly.
@@ -265,7 +265,7 @@ def _covered(realised: Vector, labelled: int, events: int, said: Told) -> Vector
     return np.asarray(np.abs(realised - estimate) <= np.sqrt(half**2 + NORMAL_95**2 * sampling))
 
 
-def _scores(posteriors: Matrix, labels: Labels, said: Told) -> tuple[Score | None, Score | None]:
+def _scores(posteriors: Matrix, labels: Labels, said: PublishedEstimate) -> tuple[Score | None, Score | None]:
     if not labels.size:
         return None, None
     multipliers = [target / source for source, target in zip(said.source_priors, said.target_priors, strict=True)]
@@ -276,7 +276,7 @@ def _scores(posteriors: Matrix, labels: Labels, said: Told) -> tuple[Score | Non
     )
 
 
-def _selective(columns: Columns, own: Joined) -> bool:
+def _selective(columns: Columns, own: LabelledRows) -> bool:
     """Whether the labelled rows' mean posteriors lie further from all rows' than a random sample's would."""
     labelled, events = int(own.labelled.sum()), own.labelled.size
     if labelled in (0, events):

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 Columns = Mapping[str, NDArray[Any]]
 
 
-class _Column(msgspec.Struct, array_like=True):
+class _PackedColumn(msgspec.Struct, array_like=True):
     dtype: str
     shape: tuple[int, ...]
     data: bytes
 
 
 class _Rows(msgspec.Struct, array_like=True):
-    columns: dict[str, _Column]
+    columns: dict[str, _PackedColumn]
     ids: list[str | None] | None
 
 
@@ -32,7 +32,7 @@ _DECODER = msgspec.msgpack.Decoder(_Rows)
 def packed(columns: Columns, ids: Sequence[str | None] | None = None) -> bytes:
     """Columns of numbers (any shape), and the events' ids."""
     table = {
-        name: _Column(column.dtype.str, column.shape, np.ascontiguousarray(column).tobytes())
+        name: _PackedColumn(column.dtype.str, column.shape, np.ascontiguousarray(column).tobytes())
         for name, column in columns.items()
     }
     return _ENCODER.encode(_Rows(table, None if ids is None else list(ids)))

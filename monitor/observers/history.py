@@ -14,7 +14,7 @@ import msgspec
 from monitor.kinds import AnyReading
 from monitor.labels import OutcomeResult
 from monitor.limits import REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS
-from monitor.observers.snapshot import ITERATIONS, SECONDS, Caps, Flow, Histogram, Snapshot, StreamFacts, Track
+from monitor.observers.snapshot import ITERATIONS, SECONDS, BucketCounts, Caps, Flow, Snapshot, StreamFacts, Track
 from monitor.ports import Reporting, ReportingSink
 from monitor.service.loop import Clock
 from monitor.service.notices import (
@@ -61,9 +61,9 @@ class History:
             started=self.now(),
             facts=MappingProxyType(dict(facts)),
             caps=caps,
-            assessing={stream: Histogram.empty(SECONDS) for stream in facts},
+            assessing={stream: BucketCounts.empty(SECONDS) for stream in facts},
             iterations={
-                stream: Histogram.empty(ITERATIONS) for stream, known in facts.items() if known.model.estimator
+                stream: BucketCounts.empty(ITERATIONS) for stream, known in facts.items() if known.model.estimator
             },
         )
 

@@ -118,7 +118,7 @@ def logging_to_stderr(style: str, level: str) -> Iterator[None]:
     """Log to standard error as text or JSON lines while the block runs."""
     handler, library = logging.StreamHandler(), logging.StreamHandler()
     for each in (handler, library):
-        each.setFormatter(_Json() if style == "json" else _Text())
+        each.setFormatter(_Json() if style == "json" else _TextFormatter())
     library.addFilter(_Sparingly())
     before = {logger: logger.level for logger in _OURS}
     _LIBRARY.addHandler(library)
@@ -170,7 +170,7 @@ class _Json(logging.Formatter):
         return json.dumps({**head, **facts}, ensure_ascii=False)
 
 
-class _Text(logging.Formatter):
+class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         facts = getattr(record, "facts", {})
         told = " ".join(f"{name}={value}" for name, value in facts.items() if value not in ("", 0, [], None))

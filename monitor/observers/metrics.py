@@ -18,7 +18,7 @@ from monitor.kinds import AnyReading, Sample
 from monitor.labels import LabelCounts
 from monitor.observers.history import History
 from monitor.observers.metric_catalogue import BY_NAME, CATALOGUE, Spec, metric_of_test
-from monitor.observers.snapshot import Caps, Flow, Histogram, Snapshot, StreamFacts, Track
+from monitor.observers.snapshot import BucketCounts, Caps, Flow, Snapshot, StreamFacts, Track
 from monitor.ports import NEVER
 from monitor.version import __version__
 
@@ -91,7 +91,7 @@ class _Filled:
         for name, labels, value in samples:
             self.add(name, (*of, *labels), value if isinstance(value, int) else _short(value))
 
-    def histogram(self, name: str, values: Iterable[str], histogram: Histogram) -> None:
+    def histogram(self, name: str, values: Iterable[str], histogram: BucketCounts) -> None:
         """All samples of a histogram."""
         spec = BY_NAME[name]
         labels = dict(zip(spec.labels, values, strict=True))

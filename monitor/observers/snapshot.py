@@ -18,7 +18,7 @@ ITERATIONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class BucketCounts:
     """Counts of values up to each bound, and beyond the last."""
 
     bounds: tuple[float, ...]
@@ -28,11 +28,11 @@ class Histogram:
     """The latest value and the window that it comes from."""
 
     @classmethod
-    def empty(cls, bounds: tuple[float, ...]) -> "Histogram":
+    def empty(cls, bounds: tuple[float, ...]) -> "BucketCounts":
         """Nothing counted yet."""
         return cls(bounds, (0,) * (len(bounds) + 1))
 
-    def plus(self, value: float, window: str = "") -> "Histogram":
+    def plus(self, value: float, window: str = "") -> "BucketCounts":
         """With one more value."""
         at = bisect_left(self.bounds, value)
         counts = (*self.counts[:at], self.counts[at] + 1, *self.counts[at + 1 :])
@@ -128,7 +128,7 @@ class Track:
         return now - self.assessed_at > max(STALE_AFTER, STALE_WINDOWS * length)
 
 
-NOTHING_COMMITTED = Histogram.empty(SECONDS)
+NOTHING_COMMITTED = BucketCounts.empty(SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Flow:
     assessing: int = 0
     """Windows that are being assessed beside the loop."""
     reassignments: int = 0
-    commits: Histogram = NOTHING_COMMITTED
+    commits: BucketCounts = NOTHING_COMMITTED
     refused: int = 0
     last_turn: float | None = None
     """Wall clock, seconds; so are the next two."""
@@ -180,9 +180,9 @@ class Snapshot:
     """By stream and verdict."""
     last_window: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """The id of the newest of those windows."""
-    assessing: Mapping[str, Histogram] = field(default_factory=dict)
+    assessing: Mapping[str, BucketCounts] = field(default_factory=dict)
     """Seconds by stream."""
-    iterations: Mapping[str, Histogram] = field(default_factory=dict)
+    iterations: Mapping[str, BucketCounts] = field(default_factory=dict)
     """Of the reported estimate, by stream; only where there is one."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Features and classes that the caps kept from becoming series, by stream."""

@@ -80,7 +80,7 @@ class RecalibrationClient:
         self._every = every
         self._expires_after = expires_after
         self._now = now
-        self._known: _Known | None = None
+        self._known: _KnownMessage | None = None
         self._trouble = "nothing was fetched yet"
         self._looking = threading.Lock()
         self._taking = threading.Lock()
@@ -219,7 +219,7 @@ class RecalibrationClient:
         known = self._known
         return None if known is None or self._now() - known.since > self._expires_after else known.message
 
-    def _current(self) -> _Known | None:
+    def _current(self) -> _KnownMessage | None:
         """The same, where it is about posteriors."""
         known = self._known
         if known is None or not known.columns or self._now() - known.since > self._expires_after:
@@ -244,7 +244,7 @@ class RecalibrationClient:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Known:
+class _KnownMessage:
     """A message, where the service has each of its classes, and since when it is known."""
 
     message: Recalibration
@@ -265,11 +265,11 @@ class _Known:
         return tuple(shift for _, shift in sorted(zip(self.columns, shifts, strict=True)))
 
 
-def _known(message: Recalibration, classes: tuple[str, ...] | None, since: float) -> _Known:
+def _known(message: Recalibration, classes: tuple[str, ...] | None, since: float) -> _KnownMessage:
     if classes is not None and sorted(classes) != sorted(message.classes):
         raise ValueError(f"the message is for classes {list(message.classes)}, the service has {list(classes)}")
     names = classes or message.classes
-    return _Known(message, tuple(names.index(name) for name in message.classes), since)
+    return _KnownMessage(message, tuple(names.index(name) for name in message.classes), since)
 
 
 def corrected_input(correction: InputCorrection, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -282,7 +282,7 @@ def corrected_input(correction: InputCorrection, values: NDArray[np.float64]) ->
     return np.where(inside, np.interp(values, *knots), along_line)
 
 
-def _corrected_row(row: Sequence[float], known: _Known | None) -> list[float]:
+def _corrected_row(row: Sequence[float], known: _KnownMessage | None) -> list[float]:
     if known is None:
         return list(row)
     _check_width(len(row), known)
@@ -290,7 +290,7 @@ def _corrected_row(row: Sequence[float], known: _Known | None) -> list[float]:
     return [value for _, value in sorted(zip(known.columns, corrected, strict=True))]
 
 
-def _check_width(columns: int, known: _Known) -> None:
+def _check_width(columns: int, known: _KnownMessage) -> None:
     if columns != len(known.columns):
         want = f"{len(known.columns)} columns {list(known.message.classes)}"
         raise ValueError(f"posteriors: want {want}, got {columns}")

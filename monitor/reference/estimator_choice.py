@@ -32,7 +32,7 @@ PRIOR_WEIGHTS = {"em": 0.25, "pacc": 0.1, "dfm-energy": 0.1, "retargeted": 0.55}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
+class SimulatedWindows:
     """Simulated windows: what was true, and what each estimator said."""
 
     names: tuple[str, ...]
@@ -89,7 +89,7 @@ class _Simulated:
         return window
 
 
-def simulate(posteriors: Matrix, labels: Labels, method: str, seed: int) -> Evidence:
+def simulate(posteriors: Matrix, labels: Labels, method: str, seed: int) -> SimulatedWindows:
     """Simulated shifts of a model with these uncalibrated hold-out posteriors, calibrated by `method`."""
     rows = stratified_sample(labels, SIMULATED_ROWS, seed)
     posteriors, labels = posteriors[rows], labels[rows]
@@ -109,7 +109,7 @@ def simulate(posteriors: Matrix, labels: Labels, method: str, seed: int) -> Evid
             estimates.append([solved[name].priors for name in priors.COMBINED])
             numbers.append(number)
     said, truth = np.array(estimates), np.array(true)
-    return Evidence(priors.COMBINED, truth, said, np.array(numbers), combination(said, truth))
+    return SimulatedWindows(priors.COMBINED, truth, said, np.array(numbers), combination(said, truth))
 
 
 def combination(estimates: Vector, true: Matrix) -> Vector:

@@ -10,7 +10,7 @@ from monitor.arrays import Matrix, Vector, frozen_vector
 from monitor.errors import InputError
 from monitor.regression.diagnostics import effective_size, split_r_hat
 from monitor.regression.gibbs import Chains, Prior, sample
-from monitor.regression.maximise import Cube, State
+from monitor.regression.maximise import Cube, FitParameters
 from monitor.regression.mixture import FittedMixture, Mixture, design_matrix, mixture_of, mixture_quantile
 from monitor.regression.relabel import relabel
 from monitor.tolerances import INTERVAL_DRAWS, INTERVAL_LEVEL, R_HAT
@@ -106,8 +106,8 @@ def adapt_bayes(
     )
 
 
-def _at_reference(reference: Mixture, chains: int) -> State:
-    return State(
+def _at_reference(reference: Mixture, chains: int) -> FitParameters:
+    return FitParameters(
         np.repeat(reference.weights[None], chains, axis=0),
         np.repeat(reference.coefficients[None], chains, axis=0),
         np.repeat(reference.sigmas[None], chains, axis=0),

@@ -15,7 +15,7 @@ from monitor.arrays import Flags, Matrix, Vector, frozen_matrix, frozen_vector
 from monitor.errors import InputError
 from monitor.regression.em import Climb, climb_from_many, expect, joined
 from monitor.regression.links import Model
-from monitor.regression.maximise import Problem, State, pose
+from monitor.regression.maximise import FitParameters, FitProblem, pose
 from monitor.regression.mixture import Mixture, design_matrix
 from monitor.regression.starts import guesses_from_reference, random_lines
 from monitor.tolerances import SIGMA_FLOOR, SINGULAR, SPOKEN_FOR
@@ -86,11 +86,11 @@ class Task:
         """n*."""
         return int(self.target.size)
 
-    def problem(self, event_weights: Matrix | None = None) -> Problem:
+    def problem(self, event_weights: Matrix | None = None) -> FitProblem:
         """The EM problem of all events, or of one reweighting a start."""
         return pose(self.design, self.target, state_of(self.scaled), event_weights)
 
-    def mixture(self, state: State, start: int) -> Mixture:
+    def mixture(self, state: FitParameters, start: int) -> Mixture:
         """One start of a state in the caller's units."""
         return Mixture.of(
             state.weights[start] / state.weights[start].sum(),
@@ -133,9 +133,9 @@ def labelled_task(reference: Mixture, inputs: ArrayLike, targets: ArrayLike) -> 
     )
 
 
-def state_of(mixture: Mixture) -> State:
+def state_of(mixture: Mixture) -> FitParameters:
     """A mixture as the one start of a state."""
-    return State(mixture.weights[None], mixture.coefficients[None], mixture.sigmas[None])
+    return FitParameters(mixture.weights[None], mixture.coefficients[None], mixture.sigmas[None])
 
 
 def fit_models(task: Task, models: Sequence[Model], starts: int, seed: int) -> tuple[LinkFit, ...]:
@@ -143,7 +143,7 @@ def fit_models(task: Task, models: Sequence[Model], starts: int, seed: int) -> t
     problem, base = task.problem(), state_of(task.scaled)
     guesses = guesses_from_reference(base, task.design, task.target, starts, seed)
     lines = random_lines(base, task.design, task.target, starts, seed) if starts > 1 else guesses
-    solutions: dict[str, State] = {}
+    solutions: dict[str, FitParameters] = {}
     fits = []
     for model in models:
         status = _before_fitting(task, model)
@@ -188,7 +188,7 @@ def _unfitted(task: Task, model: Model, status: FitStatus) -> LinkFit:
     )
 
 
-def _finished(task: Task, problem: Problem, model: Model, ended: Climb) -> tuple[LinkFit, State]:
+def _finished(task: Task, problem: FitProblem, model: Model, ended: Climb) -> tuple[LinkFit, FitParameters]:
     """The best start that did not collapse, cleaned of what the labels do not determine."""
     start, collapsed = best_start(ended, task.scaled.sigmas)
     state, empty = _spoken_for(task, problem, model, ended.state.take(slice(start, start + 1)))
@@ -211,7 +211,7 @@ def _finished(task: Task, problem: Problem, model: Model, ended: Climb) -> tuple
     return fit, state
 
 
-def collapsed_starts(state: State, reference_sigmas: Vector) -> Flags:
+def collapsed_starts(state: FitParameters, reference_sigmas: Vector) -> Flags:
     """Which starts have a component that fits its labels exactly."""
     return np.asarray(np.any(state.sigmas <= COLLAPSE * SIGMA_FLOOR * reference_sigmas, axis=1))
 
@@ -227,7 +227,9 @@ def best_start(ended: Climb, reference_sigmas: Vector, *, fewest: float = 0.0) -
     return int(np.argmax(ranking)), everywhere
 
 
-def _spoken_for(task: Task, problem: Problem, model: Model, state: State) -> tuple[State, tuple[int, ...]]:
+def _spoken_for(
+    task: Task, problem: FitProblem, model: Model, state: FitParameters
+) -> tuple[FitParameters, tuple[int, ...]]:
     """Directions without labels keep the reference's coefficients (M5), and so does a component without labels.
 
     Also the components with less than one label, by number.
@@ -239,7 +241,7 @@ def _spoken_for(task: Task, problem: Problem, model: Model, state: State) -> tup
         return state, empty
     if model.link.shape == "free":
         coefficients = base.coefficients + (coefficients - base.coefficients) @ task.row_space
-    cleaned = State(
+    cleaned = FitParameters(
         state.weights,
         np.where(silent[..., None], base.coefficients, coefficients),
         np.where(silent, base.sigmas, state.sigmas),

@@ -6,7 +6,7 @@ import numpy as np
 
 from monitor.arrays import Flags, Labels, Vector
 from monitor.regression.links import Model
-from monitor.regression.maximise import Cube, Problem, State, maximise
+from monitor.regression.maximise import Cube, FitParameters, FitProblem, maximise
 from monitor.regression.mixture import HALF_LOG_TWO_PI
 from monitor.tolerances import LIKELIHOOD_LEFT, REGRESSION_STEPS, SCREENED_STARTS, SCREENING_STEPS
 
@@ -15,7 +15,7 @@ from monitor.tolerances import LIKELIHOOD_LEFT, REGRESSION_STEPS, SCREENED_START
 class Climb:
     """Where EM ended, for every start: the parameters, the log-likelihood there, and how it stopped."""
 
-    state: State
+    state: FitParameters
     log_likelihood: Vector
     iterations: Labels
     gap: Vector
@@ -27,7 +27,7 @@ class Climb:
         return np.asarray(self.gap <= LIKELIHOOD_LEFT)
 
 
-def expect(problem: Problem, state: State) -> tuple[Cube, Vector]:
+def expect(problem: FitProblem, state: FitParameters) -> tuple[Cube, Vector]:
     """The E-step, eq 2.7, times the events' weights, (S, K, n); and the log-likelihood, eq 2.4, (S,)."""
     means = np.matmul(state.coefficients, problem.design.transpose(0, 2, 1))
     with np.errstate(divide="ignore"):  # a share that EM drove to zero stays there
@@ -42,7 +42,7 @@ def expect(problem: Problem, state: State) -> tuple[Cube, Vector]:
     return shares, np.sum((np.log(total) + top) * problem.event_weights, axis=(1, 2))
 
 
-def step(problem: Problem, model: Model, state: State) -> tuple[State, Vector]:
+def step(problem: FitProblem, model: Model, state: FitParameters) -> tuple[FitParameters, Vector]:
     """One EM step, and the log-likelihood *before* it."""
     shares, likelihood = expect(problem, state)
     coefficients, sigmas = maximise(problem, model.link, shares, state)
@@ -52,19 +52,19 @@ def step(problem: Problem, model: Model, state: State) -> tuple[State, Vector]:
         weights = np.where(total > 0, counts / np.where(total > 0, total, 1.0), state.weights)  # eq 2.9
     else:
         weights = np.broadcast_to(problem.reference.weights, sigmas.shape)
-    return State(weights, coefficients, sigmas), likelihood
+    return FitParameters(weights, coefficients, sigmas), likelihood
 
 
 def climb(
-    problem: Problem,
+    problem: FitProblem,
     model: Model,
-    start: State,
+    start: FitParameters,
     max_iterations: int = REGRESSION_STEPS,
     enough: float = LIKELIHOOD_LEFT,
 ) -> Climb:
     """EM from every start until the likelihood still to come is at most `enough`. Starts that are done drop out."""
     size = start.weights.shape[0]
-    final = State(start.weights.copy(), start.coefficients.copy(), start.sigmas.copy())
+    final = FitParameters(start.weights.copy(), start.coefficients.copy(), start.sigmas.copy())
     iterations, gap = np.zeros(size, dtype=np.int64), np.full(size, np.inf)
     likelihood = np.full(size, -np.inf)
     active, state, part = np.arange(size), start, problem
@@ -96,7 +96,7 @@ def _still_to_come(now: Vector, before: Vector, gain: Vector) -> tuple[Vector, V
     return left, new, now
 
 
-def climb_from_many(problem: Problem, model: Model, starts: State, nested: State | None) -> Climb:
+def climb_from_many(problem: FitProblem, model: Model, starts: FitParameters, nested: FitParameters | None) -> Climb:
     """em-EM: a short run from every start, a full one from the best of them.
 
     The solutions of nested models always run to the end: EM never goes down, so that a larger model is never
@@ -113,9 +113,9 @@ def climb_from_many(problem: Problem, model: Model, starts: State, nested: State
     return Climb(long.state, long.log_likelihood, iterations, long.gap)
 
 
-def joined(states: list[State]) -> State:
+def joined(states: list[FitParameters]) -> FitParameters:
     """The starts of several states, one after the other."""
-    return State(
+    return FitParameters(
         np.concatenate([state.weights for state in states]),
         np.concatenate([state.coefficients for state in states]),
         np.concatenate([state.sigmas for state in states]),

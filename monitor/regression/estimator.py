@@ -13,7 +13,7 @@ from monitor.errors import InputError
 from monitor.regression.candidates import best_start
 from monitor.regression.em import Climb, climb_from_many
 from monitor.regression.links import MODELS
-from monitor.regression.maximise import State, pose
+from monitor.regression.maximise import FitParameters, pose
 from monitor.regression.mixture import Mixture
 from monitor.regression.starts import random_lines
 from monitor.tolerances import ROWS_PER_NUMBER, SINGULAR
@@ -81,7 +81,7 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         design = np.column_stack([np.ones(len(targets)), (inputs - centre) / scale])
         target = (targets - middle) / unit
         single, noise = _one_line(design, target)
-        base = State(
+        base = FitParameters(
             np.full((1, components), 1.0 / components),
             np.repeat(single[None, None], components, axis=1),
             np.full((1, components), noise),

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 
 from monitor.arrays import Matrix, Vector
-from monitor.regression.maximise import Cube, State
+from monitor.regression.maximise import Cube, FitParameters
 from monitor.regression.mixture import Mixture
 from monitor.tolerances import PROXIMAL_RIDGE
 
@@ -86,8 +86,8 @@ class Chains:
 
 
 def sweep(
-    state: State, design: Matrix, products: Matrix, target: Cube, *, prior: Prior, rng: np.random.Generator
-) -> tuple[State, Vector]:
+    state: FitParameters, design: Matrix, products: Matrix, target: Cube, *, prior: Prior, rng: np.random.Generator
+) -> tuple[FitParameters, Vector]:
     """One draw of everything given everything else, and the log-likelihood *before* it, (chains,).
 
     design (n, q), products (n, q * q) of its rows, target (1 or S, n).
@@ -112,7 +112,7 @@ def sweep(
     pull = np.matmul(members * target[:, None, :], design) + prior.coefficients / prior.spread
     sigmas = np.sqrt(variance)
     noise = sigmas[..., None] * rng.standard_normal((chains, components, width))
-    return State(weights, _normal(precision, pull, noise), sigmas), likelihood
+    return FitParameters(weights, _normal(precision, pull, noise), sigmas), likelihood
 
 
 def _normal(precision: Cube, pull: Cube, noise: Cube) -> Cube:
@@ -140,7 +140,7 @@ def _allocate(logs: Cube, rng: np.random.Generator) -> tuple[Cube, Vector]:
 
 
 def sample(
-    start: State,
+    start: FitParameters,
     design: Matrix,
     target: Vector,
     *,

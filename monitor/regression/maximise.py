@@ -24,20 +24,20 @@ Cube = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
+class FitParameters:
     """The parameters of S starts: weights (S, K), coefficients (S, K, q), sigmas (S, K)."""
 
     weights: Matrix
     coefficients: Cube
     sigmas: Matrix
 
-    def take(self, chosen: Labels | Flags | slice) -> "State":
+    def take(self, chosen: Labels | Flags | slice) -> "FitParameters":
         """The starts that `chosen` names."""
-        return State(self.weights[chosen], self.coefficients[chosen], self.sigmas[chosen])
+        return FitParameters(self.weights[chosen], self.coefficients[chosen], self.sigmas[chosen])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class FitProblem:
     """The labelled events and the reference, with what every M-step reuses. Leading axis: 1, or one set per start."""
 
     design: Cube
@@ -46,7 +46,7 @@ class Problem:
     """(1 or S, 1, n)."""
     event_weights: Cube
     """(1 or S, 1, n); 0 leaves an event out."""
-    reference: State
+    reference: FitParameters
     """With S = 1."""
     products: Cube
     """The q x q products of every row, (1 or S, n, q * q)."""
@@ -57,7 +57,7 @@ class Problem:
     ridge: Cube
     """(1 or S, q): keeps what the labels do not determine at the reference."""
 
-    def take(self, chosen: Labels | Flags | slice) -> "Problem":
+    def take(self, chosen: Labels | Flags | slice) -> "FitProblem":
         """The problem of the starts that `chosen` names; what all starts share stays shared."""
         if self.design.shape[0] == self.target.shape[0] == self.event_weights.shape[0] == 1:
             return self
@@ -65,7 +65,7 @@ class Problem:
         def part(values: Cube) -> Cube:
             return values if values.shape[0] == 1 else values[chosen]
 
-        return Problem(
+        return FitProblem(
             part(self.design),
             part(self.target),
             part(self.event_weights),
@@ -77,7 +77,7 @@ class Problem:
         )
 
 
-def pose(design: Cube, target: Cube, reference: State, event_weights: Cube | None = None) -> Problem:
+def pose(design: Cube, target: Cube, reference: FitParameters, event_weights: Cube | None = None) -> FitProblem:
     """The problem of design (n, q) or (S, n, q), target (n,) or (S, n) and event weights likewise."""
     rows = design if design.ndim == 3 else design[None]
     values = (target if target.ndim == 2 else target[None])[:, None, :]
@@ -89,10 +89,12 @@ def pose(design: Cube, target: Cube, reference: State, event_weights: Cube | Non
     columns = np.stack([np.ones_like(rest), rest, slopes, rest**2, rest * slopes], axis=-1)
     products = (rows[..., :, None] * rows[..., None, :]).reshape(rows.shape[0], rows.shape[1], -1)
     ridge = PROXIMAL_RIDGE * np.maximum(np.sum(rows**2, axis=1), np.finfo(float).tiny)
-    return Problem(rows, values, weights, reference, products, columns, rest - slopes, ridge)
+    return FitProblem(rows, values, weights, reference, products, columns, rest - slopes, ridge)
 
 
-def maximise(problem: Problem, link: Link, shares: Cube, state: State, cycles: int = 1) -> tuple[Cube, Matrix]:
+def maximise(
+    problem: FitProblem, link: Link, shares: Cube, state: FitParameters, cycles: int = 1
+) -> tuple[Cube, Matrix]:
     """The coefficients and sigmas that maximise Q of eq 2.6 for the responsibilities `shares`.
 
     Only M4 needs `cycles`: its lambdas given the sigmas, then the sigmas given the lambdas. One cycle never lowers
@@ -118,7 +120,7 @@ def maximise(problem: Problem, link: Link, shares: Cube, state: State, cycles: i
     return np.where(silent[..., None], state.coefficients, coefficients), np.where(silent, state.sigmas, sigmas)
 
 
-def _scaled(problem: Problem, link: Link, shares: Cube) -> tuple[Cube, Matrix]:
+def _scaled(problem: FitProblem, link: Link, shares: Cube) -> tuple[Cube, Matrix]:
     """M2 and M3: the quadratics of section 2.2, pooled over components (M2) or one each (M3)."""
     betas, noise = problem.reference.coefficients[0], problem.reference.sigmas[0]
     count, *sums = _weighted_sums(problem, shares)
@@ -152,7 +154,7 @@ def _scaled(problem: Problem, link: Link, shares: Cube) -> tuple[Cube, Matrix]:
     return factors * betas, high * noise
 
 
-def _weighted_sums(problem: Problem, shares: Cube) -> Cube:
+def _weighted_sums(problem: FitProblem, shares: Cube) -> Cube:
     """The sums of 1, r, m, r^2 and r m under the responsibilities, (5, S, K)."""
     sums: Cube = np.matmul(shares[:, :, None, :], problem.columns)[:, :, 0, :]
     return np.moveaxis(sums, 2, 0)
@@ -168,7 +170,7 @@ def positive_root(count: Matrix, cross: Matrix, square: Matrix) -> Matrix:
     return np.maximum(factor, SIGMA_FLOOR)
 
 
-def _by_input(problem: Problem, link: Link, shares: Cube, sigmas: Matrix, cycles: int) -> tuple[Cube, Matrix]:
+def _by_input(problem: FitProblem, link: Link, shares: Cube, sigmas: Matrix, cycles: int) -> tuple[Cube, Matrix]:
     """M4: one factor an input, solved for all inputs at once given the sigmas; sigmas by eq 2.10 given the factors."""
     betas = problem.reference.coefficients[0]
     first = 0 if link.shape == "inputs+" else 1
@@ -191,7 +193,7 @@ def _by_input(problem: Problem, link: Link, shares: Cube, sigmas: Matrix, cycles
     return factors[:, None, :] * betas, sigmas
 
 
-def _free(problem: Problem, shares: Cube) -> tuple[Cube, Matrix]:
+def _free(problem: FitProblem, shares: Cube) -> tuple[Cube, Matrix]:
     """M5: weighted least squares in every component, from the reference where the labels are silent."""
     grams, scores, rests = _residual_sums(problem, shares)
     width = grams.shape[2]
@@ -203,7 +205,7 @@ def _free(problem: Problem, shares: Cube) -> tuple[Cube, Matrix]:
     return problem.reference.coefficients + step, _noise(left, shares.sum(axis=2), noise, noise)
 
 
-def _residual_sums(problem: Problem, shares: Cube) -> tuple[Cube, Cube, Matrix]:
+def _residual_sums(problem: FitProblem, shares: Cube) -> tuple[Cube, Cube, Matrix]:
     """X'TX, X'T(y - X beta) and (y - X beta)'T(y - X beta) of every start and component, at the reference's beta."""
     width = problem.design.shape[2]
     grams = np.matmul(shares, problem.products).reshape(*shares.shape[:2], width, width)

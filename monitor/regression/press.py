@@ -12,7 +12,7 @@ import numpy as np
 from monitor.regression.candidates import LinkFit, Task
 from monitor.regression.em import climb
 from monitor.regression.links import MODELS
-from monitor.regression.maximise import State
+from monitor.regression.maximise import FitParameters
 
 
 def with_press(task: Task, fits: Sequence[LinkFit]) -> tuple[LinkFit, ...]:
@@ -24,7 +24,7 @@ def press(task: Task, fit: LinkFit) -> float:
     """The sum of squared leave-one-out errors, in the caller's units."""
     events = task.events
     problem = task.problem(1.0 - np.eye(events))
-    start = State(
+    start = FitParameters(
         np.repeat(fit.mixture.weights[None], events, axis=0),
         np.repeat((fit.mixture.coefficients * task.input_scale / task.target_scale)[None], events, axis=0),
         np.repeat((fit.mixture.sigmas / task.target_scale)[None], events, axis=0),

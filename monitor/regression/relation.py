@@ -26,7 +26,7 @@ from monitor.regression.adaptation import Adaptation, adapt
 from monitor.regression.candidates import collapsed_starts, labelled_task
 from monitor.regression.em import climb, expect
 from monitor.regression.links import MODELS, Model
-from monitor.regression.maximise import Problem, State, pose
+from monitor.regression.maximise import FitParameters, FitProblem, pose
 from monitor.regression.mixture import FittedMixture, Mixture, design_matrix, mixture_of
 from monitor.tolerances import (
     LABELS_PER_PARAMETER,
@@ -172,7 +172,7 @@ def calibrate_relation(
     source = mixture_of(reference)
     task = labelled_task(source, inputs, targets)
     rng = np.random.default_rng(seed)
-    base = State(task.scaled.weights[None], task.scaled.coefficients[None], task.scaled.sigmas[None])
+    base = FitParameters(task.scaled.weights[None], task.scaled.coefficients[None], task.scaled.sigmas[None])
     models = alternatives()
     degrees = np.array([model.parameters(source) for model in models])
     inflation, counts = np.ones((len(_CALIBRATED_SIZES), degrees.size)), np.ones(len(_CALIBRATED_SIZES))
@@ -214,20 +214,20 @@ def alternatives() -> list[Model]:
     return [MODELS[name] for name in _ALTERNATIVES]
 
 
-def likelihood_ratios(problem: Problem, models: Sequence[Model], windows: int) -> Matrix:
+def likelihood_ratios(problem: FitProblem, models: Sequence[Model], windows: int) -> Matrix:
     """2 (L_model - L_M1) of every window and model, each climbed from the best of the models nested in it.
 
     Wilks' theory is about the maximum next to the null value, so that no start but the reference is wanted.
     """
     base = problem.reference
-    null = State(*(np.repeat(part, windows, axis=0) for part in (base.weights, base.coefficients, base.sigmas)))
+    null = FitParameters(*(np.repeat(part, windows, axis=0) for part in (base.weights, base.coefficients, base.sigmas)))
     lowest = expect(problem, null)[1]
     solved = {"M1": (null, lowest)}
     ratios = np.zeros((windows, len(models)))
     for column, model in enumerate(models):
         below = [solved[name] for name in model.nested if name in solved] or [solved["M1"]]
         best = np.argmax([likelihood for _, likelihood in below], axis=0)
-        start = State(
+        start = FitParameters(
             *(
                 np.stack([getattr(state, part) for state, _ in below])[best, np.arange(windows)]
                 for part in ("weights", "coefficients", "sigmas")

@@ -4,7 +4,7 @@ import numpy as np
 
 from monitor.arrays import Matrix, Vector
 from monitor.regression.em import joined
-from monitor.regression.maximise import State
+from monitor.regression.maximise import FitParameters
 
 SPREAD = 1.0
 """Standard deviation of the log of a guessed factor: two thirds lie between 1/2.7 and 2.7, one in twenty beyond 7."""
@@ -13,7 +13,9 @@ START_NOISE = 0.01
 """A random start is never surer than this share of the reference's noise: sharper, and no event would change sides."""
 
 
-def guesses_from_reference(reference: State, design: Matrix, target: Vector, starts: int, seed: int) -> State:
+def guesses_from_reference(
+    reference: FitParameters, design: Matrix, target: Vector, starts: int, seed: int
+) -> FitParameters:
     """The reference, then guesses: slopes and intercepts times log-normal factors, some by component, some pooled.
 
     The noise of a guess is what its nearest component leaves unexplained, so that every event has a chance to
@@ -31,10 +33,10 @@ def guesses_from_reference(reference: State, design: Matrix, target: Vector, sta
     errors = target - guesses @ design.T
     nearest = np.sqrt(np.mean(np.min(errors**2, axis=1), axis=1))[:, None]
     sigmas = np.maximum(nearest, reference.sigmas)
-    return joined([reference, State(np.repeat(reference.weights, extra, axis=0), guesses, sigmas)])
+    return joined([reference, FitParameters(np.repeat(reference.weights, extra, axis=0), guesses, sigmas)])
 
 
-def random_lines(reference: State, design: Matrix, target: Vector, starts: int, seed: int) -> State:
+def random_lines(reference: FitParameters, design: Matrix, target: Vector, starts: int, seed: int) -> FitParameters:
     """Starts that know no reference: each component is the line through a few random events, so that lines differ.
 
     Half of the starts take the fewest events that determine a line, half take twice as many and a steadier line.
@@ -52,4 +54,4 @@ def random_lines(reference: State, design: Matrix, target: Vector, starts: int, 
     errors = target - np.matmul(coefficients, design.T)
     nearest = np.sqrt(np.mean(np.min(errors**2, axis=1), axis=1))[:, None]
     sigmas = np.maximum(nearest, START_NOISE * reference.sigmas)
-    return State(np.full((starts, components), 1.0 / components), coefficients, sigmas)
+    return FitParameters(np.full((starts, components), 1.0 / components), coefficients, sigmas)

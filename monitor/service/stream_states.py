@@ -6,7 +6,7 @@ States are values, so taking back what a refused commit held is to go back to th
 from collections.abc import Iterator, Mapping, Sequence
 
 from monitor.assessment import encode
-from monitor.assessment.message import Part
+from monitor.assessment.message import MessagePart
 from monitor.limits import SEGMENT_TRACKS
 from monitor.ports import Message, ReadBack, Sink
 from monitor.state import NOTHING, AnyConcern, Changed, Known, Seen, Step, Whose, WindowSeen, advance
@@ -15,7 +15,7 @@ from monitor.state.records import entry_record, gone_entries, gone_record, read,
 SCHEMA_ID = "shiftwatch.continuity.v1"
 
 
-class Continuity(Part, frozen=True):
+class Continuity(MessagePart, frozen=True):
     """Published with the first window that is compared with another reference: what becomes of each state."""
 
     schema: str

@@ -29,7 +29,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step(Generic[AnswerT]):
+class PendingStep(Generic[AnswerT]):
     """What happens next in the order of event time: a window's answer, or the settlement at the end of a turn."""
 
     turn: Turn
@@ -56,7 +56,7 @@ class UnderWay(Generic[AnswerT]):
 
     def __init__(self) -> None:
         self._turns = deque([Turn()])
-        self._steps: deque[Step[AnswerT]] = deque()
+        self._steps: deque[PendingStep[AnswerT]] = deque()
 
     @property
     def windows(self) -> int:
@@ -84,18 +84,18 @@ class UnderWay(Generic[AnswerT]):
 
     def expect(self, mark: int | None, window: Window, answer: Callable[[float], AnswerT | None]) -> None:
         """A window of the open turn is being assessed."""
-        self._steps.append(Step(self._turns[-1], mark, window, answer))
+        self._steps.append(PendingStep(self._turns[-1], mark, window, answer))
 
     def settle(self, mark: int | None) -> None:
         """The open turn waits for what is due when all before it is answered."""
-        self._steps.append(Step(self._turns[-1], mark))
+        self._steps.append(PendingStep(self._turns[-1], mark))
 
     def end_turn(self, checkpoint: WindowCheckpoint) -> None:
         """The open turn is over; `checkpoint` is how far it came."""
         self._turns[-1].checkpoint = checkpoint
         self._turns.append(Turn())
 
-    def steps(self, timeout: float) -> Iterator[tuple[Step[AnswerT], AnswerT | None]]:
+    def steps(self, timeout: float) -> Iterator[tuple[PendingStep[AnswerT], AnswerT | None]]:
         """Take out the steps at the front, as long as they are answered; wait at most so many seconds for the first."""
         while self._steps:
             step = self._steps[0]

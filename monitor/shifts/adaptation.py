@@ -56,7 +56,7 @@ class AttributeChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Adaptation:
+class TreeAdaptation:
     """The record of one adaptation."""
 
     strategy: str

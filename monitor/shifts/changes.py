@@ -113,7 +113,7 @@ DETECTORS: dict[str, Callable[[], Detector]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LevelChange:
     """A series has another level since about this window."""
 
     series: str
@@ -128,7 +128,7 @@ class ChangePoints:
     detector: str = "adwin"
     watched: dict[str, Detector] = field(default_factory=dict)
 
-    def update(self, window: str, values: Mapping[str, float]) -> list[Change]:
+    def update(self, window: str, values: Mapping[str, float]) -> list[LevelChange]:
         """Take the values of one window; a series that is new starts here, a value that is not finite is skipped."""
         found = []
         for series, value in sorted(values.items()):
@@ -138,7 +138,7 @@ class ChangePoints:
                 self.watched[series] = detector(self.detector)
             self.watched[series].update(value)
             if self.watched[series].drift_detected:
-                found.append(Change(series, window, self.detector))
+                found.append(LevelChange(series, window, self.detector))
         return found
 
 

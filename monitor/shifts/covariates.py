@@ -117,7 +117,7 @@ class _Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tested:
+class _TestOutcome:
     statistic: float
     p_value: float
     rejects: bool
@@ -133,12 +133,12 @@ class _Comparison:
     level: float
     floor: float
 
-    def test(self, values: Vector) -> _Tested:
+    def test(self, values: Vector) -> _TestOutcome:
         """As `ks.two_sample`, with what the reference's side of it costs paid once."""
         r = self.reference
         return self._judge(ks.distance(ks.merge_sorted(r.values, values), r.cumulative, r.values.size))
 
-    def glance(self, values: Vector, ranks: Labels) -> _Tested:
+    def glance(self, values: Vector, ranks: Labels) -> _TestOutcome:
         """The test at some of the sorted values only, whose ranks in the window are given: what this rejects, the
         test would reject, as the distance can only be larger and the p-value smaller."""
         r, m = self.reference, self.window.values.size
@@ -146,12 +146,12 @@ class _Comparison:
         right, left = (i / r.values.size if r.cumulative is None else r.cumulative[i] for i in below)
         return self._judge(float(max(((ranks + 1) / m - right).max(), (left - ranks / m).max(), 0.0)))
 
-    def _judge(self, statistic: float) -> _Tested:
+    def _judge(self, statistic: float) -> _TestOutcome:
         p_value = _p_value(statistic, self.reference.effective, self.window.values.size)
-        return _Tested(statistic, p_value, p_value < self.level and statistic >= self.floor)
+        return _TestOutcome(statistic, p_value, p_value < self.level and statistic >= self.floor)
 
     def conclude(
-        self, correction: InputMap, orientation: Orientation, reason: str, before: _Tested, after: _Tested
+        self, correction: InputMap, orientation: Orientation, reason: str, before: _TestOutcome, after: _TestOutcome
     ) -> Explanation:
         return Explanation(
             kind=correction.kind,
@@ -194,7 +194,7 @@ def explain(
     w, missing = _sample(window, "window")
     pair = _Comparison(r, w, missing, level, floor)
     if r.values.size == 0 or w.values.size == 0:
-        untested = _Tested(0.0, 1.0, False)
+        untested = _TestOutcome(0.0, 1.0, False)
         side = "reference" if r.values.size == 0 else "window"
         return pair.conclude(IDENTITY, "assumed", f"the {side} has no values", untested, untested)
     before = pair.test(w.values)
@@ -258,17 +258,17 @@ def _ascends(values: Vector) -> bool:
     return bool(np.all(values[1:] >= values[:-1]))
 
 
-def _constant(pair: _Comparison, before: _Tested) -> Explanation:
+def _constant(pair: _Comparison, before: _TestOutcome) -> Explanation:
     """Sigma is 0 on a side: only a constant that became another constant is a line, a translation."""
     if pair.reference.constant and pair.window.constant:
         moved = float(pair.window.values[0] - pair.reference.values[0])
         line = InputMap("linear", 1.0, moved)
-        return pair.conclude(line, "assumed", "one constant became another", before, _Tested(0.0, 1.0, False))
+        return pair.conclude(line, "assumed", "one constant became another", before, _TestOutcome(0.0, 1.0, False))
     side = "reference" if pair.reference.constant else "window"
     return pair.conclude(InputMap("shape"), "assumed", f"only the {side} is constant", before, before)
 
 
-def _linear(pair: _Comparison, before: _Tested, direction: Direction | None) -> Explanation | None:
+def _linear(pair: _Comparison, before: _TestOutcome, direction: Direction | None) -> Explanation | None:
     """The first line after which the test accepts; None where there is none (Algorithm 2)."""
     if direction != "decreasing":
         rising = _likeliest(pair, _lines(pair, decreasing=False))
@@ -285,13 +285,15 @@ def _linear(pair: _Comparison, before: _Tested, direction: Direction | None) -> 
     return None if falling is None or falling[1].rejects else _on_line(pair, before, falling, "decreasing")
 
 
-def _on_line(pair: _Comparison, before: _Tested, found: tuple[Line, _Tested], orientation: Orientation) -> Explanation:
+def _on_line(
+    pair: _Comparison, before: _TestOutcome, found: tuple[Line, _TestOutcome], orientation: Orientation
+) -> Explanation:
     (alpha, beta), after = found
     reason = f"window = {alpha:.4g} x reference {'-' if beta < 0 else '+'} {abs(beta):.4g}"
     return pair.conclude(InputMap("linear", alpha, beta), orientation, reason, before, after)
 
 
-def _likeliest(pair: _Comparison, lines: Iterable[Line]) -> tuple[Line, _Tested] | None:
+def _likeliest(pair: _Comparison, lines: Iterable[Line]) -> tuple[Line, _TestOutcome] | None:
     """The first line that the test accepts after its correction, else the likeliest one; None without a line."""
     likeliest = None
     for line in lines:
@@ -307,7 +309,7 @@ def _fits(pair: _Comparison, line: Line | None) -> bool:
     return line is not None and not _corrected(pair, line).rejects
 
 
-def _corrected(pair: _Comparison, line: Line) -> _Tested:
+def _corrected(pair: _Comparison, line: Line) -> _TestOutcome:
     """The test after the window was taken back along a line; most wrong lines show at a few values."""
     values = _ascending(InputMap("linear", *line).map(pair.window.values))
     ranks = np.arange(0, values.size, max(1, values.size // GLANCES))
@@ -352,7 +354,7 @@ def _onto_atoms(values: Vector, pair: _Comparison) -> Vector:
     return np.where(np.abs(values - nearest) <= error, nearest, values)
 
 
-def _monotone(pair: _Comparison, before: _Tested, direction: Direction | None) -> Explanation | None:
+def _monotone(pair: _Comparison, before: _TestOutcome, direction: Direction | None) -> Explanation | None:
     """The percentile map, where the window's percentiles taken back pass the test (eq 6)."""
     correction = _percentiles(pair.reference, pair.window, direction)
     if correction is None:
@@ -370,7 +372,7 @@ def _percentiles(r: _Sample, w: _Sample, direction: Direction | None) -> InputMa
     return percentile_map(r.values, r.cumulative, w.values, line)
 
 
-def _shape(pair: _Comparison, before: _Tested) -> Explanation:
+def _shape(pair: _Comparison, before: _TestOutcome) -> Explanation:
     reason = "no line and no monotone map leads back to the reference"
     return pair.conclude(InputMap("shape"), "assumed", reason, before, before)
 

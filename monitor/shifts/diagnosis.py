@@ -20,7 +20,7 @@ from monitor.shifts.covariates import Direction, Explanation
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested
 from monitor.shifts.novelty import Novelty, novelty
-from monitor.shifts.prepared import Column, Prepared
+from monitor.shifts.prepared import Prepared, SortedColumn
 from monitor.shifts.search import Rest
 from monitor.shifts.window_view import Looked
 from monitor.tolerances import (
@@ -184,7 +184,7 @@ def _explanations(
     found = {}
     for j in _moved(tested):
         column = reference.features[j]
-        if isinstance(column, Column) and tested[j].distribution_moved:
+        if isinstance(column, SortedColumn) and tested[j].distribution_moved:
             found[j] = covariates.explain(
                 column.exact,
                 table[:, j],

@@ -10,9 +10,9 @@ import numpy as np
 
 from monitor.arrays import Vector
 from monitor.shifts import categories, correction, ks
-from monitor.shifts.prepared import Column, Prepared
+from monitor.shifts.prepared import Prepared, SortedColumn
 from monitor.shifts.profile import FeatureProfile
-from monitor.shifts.ranks import Placed, distance
+from monitor.shifts.ranks import PlacedValues, distance
 from monitor.shifts.window_view import Looked
 from monitor.tolerances import DISTANCE_FLOOR, MISSING_FLOOR
 
@@ -59,8 +59,8 @@ def of_features(
 
 
 def of_column(
-    seen: Placed | Vector,
-    column: Column | FeatureProfile,
+    seen: PlacedValues | Vector,
+    column: SortedColumn | FeatureProfile,
     missing: float,
     priors: Vector,
     *,
@@ -68,8 +68,8 @@ def of_column(
     spread: Vector | None = None,
 ) -> Move:
     """One feature of any kind at this class mix, before any correction for having looked at others."""
-    if isinstance(column, Column):
-        assert isinstance(seen, Placed)  # noqa: S101 - numbers are looked at by their place
+    if isinstance(column, SortedColumn):
+        assert isinstance(seen, PlacedValues)  # noqa: S101 - numbers are looked at by their place
         return _numeric(seen, column, priors, events, spread)
     assert isinstance(seen, np.ndarray)  # noqa: S101 - other values are counted
     return _category(seen, column, priors, events, int(missing))
@@ -103,7 +103,9 @@ def corrected(moves: list[Move], level: float) -> tuple[Move, ...]:
     )
 
 
-def _numeric(seen: Placed, column: Column, priors: Vector, events: int, spread: Vector | None = None) -> Move:
+def _numeric(
+    seen: PlacedValues, column: SortedColumn, priors: Vector, events: int, spread: Vector | None = None
+) -> Move:
     n, kept = seen.n, column.values.size
     totals = column.class_counts / np.maximum(1 - column.missing, 1e-12)
     plain = beyond = 0.0
@@ -157,7 +159,7 @@ def _category(seen: Vector, profile: FeatureProfile, priors: Vector, events: int
     )
 
 
-def _mix_variance(column: Column, spread: Vector) -> float:
+def _mix_variance(column: SortedColumn, spread: Vector) -> float:
     """The largest variance that an uncertain mix gives to F_r(x) = sum_y p_y F_y(x): max_x F(x)' V F(x).
 
     A Kolmogorov distance of a Gaussian process is governed by its largest variance, which is 1/4 per value.

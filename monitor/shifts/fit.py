@@ -21,7 +21,7 @@ from scipy.special import chdtrc, fdtrc
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts.categories import effective_size
-from monitor.shifts.prepared import Block, Moments, Prepared
+from monitor.shifts.prepared import CoordinateBlock, Moments, Prepared
 from monitor.tolerances import (
     COVARIANCE_PRIOR_ROWS,
     FIT_RIDGE,
@@ -61,12 +61,12 @@ class Tested:
     degrees: float
 
 
-def coordinates(blocks: tuple[Block, ...], *kinds: str) -> Labels:
+def coordinates(blocks: tuple[CoordinateBlock, ...], *kinds: str) -> Labels:
     """The positions of all blocks of these kinds."""
     return np.concatenate([np.zeros(0, dtype=np.int64), *(positions(b) for b in blocks if b.kind in kinds)])
 
 
-def positions(block: Block) -> Labels:
+def positions(block: CoordinateBlock) -> Labels:
     """The coordinates of one block."""
     return np.arange(block.at.start, block.at.stop)
 

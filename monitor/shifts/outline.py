@@ -20,7 +20,7 @@ import numpy as np
 
 from monitor.arrays import Flags, Labels, Vector, frozen_labels, frozen_matrix, frozen_vector
 from monitor.errors import InputError
-from monitor.shifts.adaptation import Adaptation, rules_from
+from monitor.shifts.adaptation import TreeAdaptation, rules_from
 from monitor.shifts.nodes import LEAF, Columns, SplitCounts, adapted_thresholds
 
 
@@ -182,14 +182,14 @@ def follow(
         shares = tree.counts.left_share(np.ones(len(outline.classes)) if ratios is None else ratios)
         thresholds, swapped = adapted_thresholds(tree, rules, shares, window)
         moved.append((tree.inner, tree.threshold[tree.inner], thresholds[tree.inner], swapped[tree.inner]))
-    record = Adaptation("told", 0.0, "none", 0 if window is None else len(window), None, choices)
+    record = TreeAdaptation("told", 0.0, "none", 0 if window is None else len(window), None, choices)
     names = ", ".join(sorted(corrections))
     reason = f"they follow {names}" if names else "no input that the model decides by is to be corrected"
     return {**thresholds_message(outline.model, record, moved), "apply": bool(names), "reason": reason}
 
 
 def thresholds_message(
-    model: str, record: Adaptation, moved: Sequence[tuple[Labels, Vector, Vector, Flags]]
+    model: str, record: TreeAdaptation, moved: Sequence[tuple[Labels, Vector, Vector, Flags]]
 ) -> dict[str, Any]:
     """Adapted thresholds as JSON carries them; per tree: node numbers, thresholds before and after, and swaps.
 

@@ -24,7 +24,7 @@ from monitor.shifts.comparable import ShiftReference, comparable_sample, referen
 from monitor.shifts.novelty import Landscape
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.projections import Projections, fitted
-from monitor.shifts.ranks import Placed, Places
+from monitor.shifts.ranks import PlacedValues, Places
 from monitor.shifts.resolution import EXACT, SINGLE, Resolution, coarsened
 from monitor.tolerances import (
     CLASSES_RANKED,
@@ -36,7 +36,7 @@ from monitor.tolerances import (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class SortedColumn:
     """One sorted numeric column of the reference, a feature or a posterior, with the class of each value."""
 
     name: str
@@ -58,7 +58,7 @@ class Column:
     @classmethod
     def of(
         cls, name: str, exact: Vector, labels: Labels, class_counts: Vector, missing: Vector, *, resolution: int = EXACT
-    ) -> "Column":
+    ) -> "SortedColumn":
         """The column of these ascending values."""
         values = coarsened(exact, resolution)
         found = placing.places(values)
@@ -77,7 +77,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class CoordinateBlock:
     """The coordinates of the map that belong to one thing."""
 
     name: str
@@ -116,12 +116,12 @@ class Prepared:
     source_priors: Vector
     class_counts: Vector
     """Rows of each class in the sample."""
-    posteriors: tuple[Column, ...]
-    features: tuple[Column | FeatureProfile, ...]
+    posteriors: tuple[SortedColumn, ...]
+    features: tuple[SortedColumn | FeatureProfile, ...]
     """In the schema's order: numbers as columns, categories and booleans as they are kept in the reference."""
     resolution: Resolution
     """At which all of this is."""
-    blocks: tuple[Block, ...]
+    blocks: tuple[CoordinateBlock, ...]
     projections: Projections | None
     moments: Moments
     landscape: Landscape | None
@@ -133,7 +133,7 @@ class Prepared:
     def feature_name(self, number: int) -> str:
         """Of a column of the features."""
         feature = self.features[number]
-        return feature.name if isinstance(feature, Column) else feature.feature.name
+        return feature.name if isinstance(feature, SortedColumn) else feature.feature.name
 
 
 @lru_cache(maxsize=64)
@@ -157,7 +157,7 @@ def prepared(reference: ShiftReference, resolution: Resolution | None = None) ->
     start = 0
     for name, kind, index, part in _coordinates(sample, features, posteriors, projections, chosen):
         parts.append(part)
-        blocks.append(Block(name, kind, index, slice(start, start + part.shape[1])))
+        blocks.append(CoordinateBlock(name, kind, index, slice(start, start + part.shape[1])))
         start += part.shape[1]
     mapped = np.concatenate(parts, axis=1)
     standardised = None
@@ -236,7 +236,7 @@ def rank_polynomials(twice_mid_ranks: Labels, reference_size: int) -> Matrix:
     return np.stack([np.sqrt(3.0) * centred, np.sqrt(5.0) * (1.5 * centred * centred - 0.5)])
 
 
-def polynomial_sums(placed: Placed, places: Places) -> Vector:
+def polynomial_sums(placed: PlacedValues, places: Places) -> Vector:
     """Both polynomials, summed over a window's values; a missing value counts as 0.
 
     With r twice a value's mid-rank, of m: sum (r/m - 1)^2 = sum r^2 / m^2 - 2 sum r / m + n; whole numbers, exact.
@@ -270,8 +270,8 @@ def category_cells(profile: FeatureProfile) -> Labels:
 
 def _coordinates(
     sample: HoldOut,
-    features: tuple[Column | FeatureProfile, ...],
-    posteriors: tuple[Column, ...],
+    features: tuple[SortedColumn | FeatureProfile, ...],
+    posteriors: tuple[SortedColumn, ...],
     projections: Projections | None,
     chosen: Labels,
 ) -> list[tuple[str, str, int, Matrix]]:
@@ -288,7 +288,7 @@ def _coordinates(
         return found
     for j in chosen:
         profile, values = features[j], sample.features[:, j]
-        if isinstance(profile, Column):
+        if isinstance(profile, SortedColumn):
             found.append((profile.name, "feature", int(j), _mapped_rows(profile, values)))
         else:
             cells = category_cells(profile)
@@ -300,7 +300,7 @@ def _coordinates(
     return found
 
 
-def _mapped_rows(column: Column, values: Vector) -> Matrix:
+def _mapped_rows(column: SortedColumn, values: Vector) -> Matrix:
     """Rank polynomials in the order of the rows, 0 for a missing value."""
     present = ~np.isnan(values)
     rows = np.zeros((values.size, 2))
@@ -309,20 +309,20 @@ def _mapped_rows(column: Column, values: Vector) -> Matrix:
     return rows
 
 
-def column_of(profile: FeatureProfile, resolution: int) -> Column | FeatureProfile:
+def column_of(profile: FeatureProfile, resolution: int) -> SortedColumn | FeatureProfile:
     """A number's profile ready for comparisons at a resolution; other features are compared as they are."""
     if profile.feature.kind != "number":
         return profile
     name, missing = profile.feature.name, profile.missing
-    return Column.of(name, profile.values, profile.labels, profile.class_counts, missing, resolution=resolution)
+    return SortedColumn.of(name, profile.values, profile.labels, profile.class_counts, missing, resolution=resolution)
 
 
-def _posterior(sample: HoldOut, y: int, counts: Vector) -> Column:
+def _posterior(sample: HoldOut, y: int, counts: Vector) -> SortedColumn:
     # Calibrated by sums whose last bits depend on how many events there are: compared in single precision.
     order = np.argsort(sample.posteriors[:, y], kind="stable")
     values = np.ascontiguousarray(sample.posteriors[order, y])
     labels, missing = sample.labels[order], np.zeros(counts.size)
-    return Column.of(f"posterior {y}", values, labels, counts, missing, resolution=SINGLE)
+    return SortedColumn.of(f"posterior {y}", values, labels, counts, missing, resolution=SINGLE)
 
 
 def _rare(values: Vector, labels: Labels, classes: int) -> bool:
@@ -338,10 +338,12 @@ def _rare(values: Vector, labels: Labels, classes: int) -> bool:
     return 0 < others < RARE_SHARE * values.size
 
 
-def _in_map(features: tuple[Column | FeatureProfile, ...], sample: HoldOut, classes: int, frequent: Flags) -> Labels:
+def _in_map(
+    features: tuple[SortedColumn | FeatureProfile, ...], sample: HoldOut, classes: int, frequent: Flags
+) -> Labels:
     """The features that get coordinates of their own: all, or those that tell the classes apart best."""
     assert sample.features is not None  # noqa: S101 - the caller has looked
-    usable = [j for j, f in enumerate(features) if frequent[j] and (not isinstance(f, Column) or f.values.size)]
+    usable = [j for j, f in enumerate(features) if frequent[j] and (not isinstance(f, SortedColumn) or f.values.size)]
     if len(usable) <= COLUMNS_IN_MAP:
         return np.array(usable, dtype=np.int64)
     separation = [_separation(features[j], sample.features[:, j], sample.labels, classes) for j in usable]
@@ -349,9 +351,9 @@ def _in_map(features: tuple[Column | FeatureProfile, ...], sample: HoldOut, clas
     return np.sort(np.array(usable)[best])
 
 
-def _separation(feature: Column | FeatureProfile, values: Vector, labels: Labels, classes: int) -> float:
+def _separation(feature: SortedColumn | FeatureProfile, values: Vector, labels: Labels, classes: int) -> float:
     """Share of the variance of the rank that lies between classes."""
-    u = _mapped_rows(feature, values)[:, 0] if isinstance(feature, Column) else np.nan_to_num(values)
+    u = _mapped_rows(feature, values)[:, 0] if isinstance(feature, SortedColumn) else np.nan_to_num(values)
     counts = np.maximum(np.bincount(labels, minlength=classes), 1)
     means = np.bincount(labels, weights=u, minlength=classes) / counts
     total = float(u.var())

@@ -62,7 +62,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class PlacedValues:
     """A window's values by their place in the reference."""
 
     counts: Labels
@@ -92,7 +92,7 @@ def places(values: Vector) -> Places:
     return max(found, key=lambda one: np.count_nonzero(np.diff(one.table)))
 
 
-def place(reference: Places, values: Vector) -> Placed:
+def place(reference: Places, values: Vector) -> PlacedValues:
     """Count a window's values by their place; NaN is missing."""
     gaps = np.isnan(values)
     missing = int(np.count_nonzero(gaps))
@@ -104,10 +104,10 @@ def place(reference: Places, values: Vector) -> Placed:
     below = np.cumsum(counts[:-1])
     before = np.asarray(below / max(present.size, 1))
     upon = before if tied is None else np.asarray((below + tied) / present.size)
-    return Placed(counts, tied, before, upon, present.size, missing)
+    return PlacedValues(counts, tied, before, upon, present.size, missing)
 
 
-def distance(placed: Placed, cumulative: Vector) -> float:
+def distance(placed: PlacedValues, cumulative: Vector) -> float:
     """D = sup |F_w - F_r|, with F_r before the first and at every distinct value.
 
     Between two neighbours F_r stands still and F_w rises: F_w is furthest above just before a u_j, F_r at one.

@@ -33,11 +33,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from monitor.arrays import Flags, Matrix, Vector, frozen_vector
 from monitor.errors import InputError
 from monitor.shifts.adaptation import (
-    Adaptation,
     Correction,
     Policy,
     Strategy,
     Training,
+    TreeAdaptation,
     choose,
     directions_from_labels,
     parse_choices,
@@ -63,7 +63,7 @@ class AdaptedModel:
     """A tree, or a forest, with thresholds for one deployment, and the record of what was chosen and why."""
 
     classes: NDArray[Any]
-    record: Adaptation
+    record: TreeAdaptation
     original: tuple[Vector, ...]
     adapted: tuple[AdaptedThresholds, ...]
     fingerprint: str
@@ -141,7 +141,7 @@ class _Versatile:
             directions = directions_from_labels(self.training_, self._columns(X), self._class_numbers(y))
         rules, choices = choose(self.training_, columns, ratios, directions, policy)
         target = None if priors is None else tuple(float(p) for p in np.asarray(priors))
-        record = Adaptation(strategy, level, correction, columns.shape[0], target, choices)
+        record = TreeAdaptation(strategy, level, correction, columns.shape[0], target, choices)
         return self._adapted(rules, record, columns, np.ones(self.training_.priors.size) if ratios is None else ratios)
 
     def adapt_from(self, features: Mapping[str, Any]) -> AdaptedModel:
@@ -152,7 +152,7 @@ class _Versatile:
         """
         check_is_fitted(self)
         rules, choices = rules_from(self.training_.names, features)
-        record = Adaptation("told", 0.0, "none", 0, None, choices)
+        record = TreeAdaptation("told", 0.0, "none", 0, None, choices)
         return self._adapted(rules, record, None, np.ones(self.training_.priors.size))
 
     def outline(self) -> Outline:
@@ -172,7 +172,7 @@ class _Versatile:
             read = self._read(message)
         return self._assembled(*read)
 
-    def _read(self, message: Mapping[str, Any]) -> tuple[Adaptation, list[tuple[Vector, Flags]]]:
+    def _read(self, message: Mapping[str, Any]) -> tuple[TreeAdaptation, list[tuple[Vector, Flags]]]:
         trees, fingerprint = self._fitted_trees(), self._fingerprint()
         if message["model"] != fingerprint or len(message["trees"]) != len(trees):
             raise InputError(f"thresholds: want those of model {fingerprint[:12]}, got {str(message['model'])[:12]}")
@@ -189,11 +189,11 @@ class _Versatile:
             adapted.append((thresholds, swapped))
         kept = dict(message["record"])
         priors = None if kept["priors"] is None else tuple(kept["priors"])
-        record = Adaptation(**{**kept, "priors": priors, "attributes": parse_choices(kept["attributes"])})
+        record = TreeAdaptation(**{**kept, "priors": priors, "attributes": parse_choices(kept["attributes"])})
         return record, adapted
 
     def _adapted(
-        self, rules: tuple[Rule, ...], record: Adaptation, columns: Columns | None, ratios: Vector
+        self, rules: tuple[Rule, ...], record: TreeAdaptation, columns: Columns | None, ratios: Vector
     ) -> AdaptedModel:
         thresholds = [
             adapted_thresholds(tree, rules, counts.left_share(ratios), columns)
@@ -201,7 +201,7 @@ class _Versatile:
         ]
         return self._assembled(record, thresholds)
 
-    def _assembled(self, record: Adaptation, thresholds: Sequence[tuple[Vector, Flags]]) -> AdaptedModel:
+    def _assembled(self, record: TreeAdaptation, thresholds: Sequence[tuple[Vector, Flags]]) -> AdaptedModel:
         trees = self._fitted_trees()
         for _, swapped in thresholds:
             swapped.flags.writeable = False

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Matrix, Vector
-from monitor.shifts.prepared import Column, Prepared, category_cells, polynomial_sums
+from monitor.shifts.prepared import Prepared, SortedColumn, category_cells, polynomial_sums
 from monitor.shifts.profile import FeatureProfile
-from monitor.shifts.ranks import Placed, place
+from monitor.shifts.ranks import PlacedValues, place
 from monitor.shifts.resolution import SINGLE, coarsened, coarsened_table
 from monitor.windows import Window
 
@@ -22,8 +22,8 @@ class Looked:
     """Where a window's columns stand in the reference, and the mean of its feature map."""
 
     events: int
-    posteriors: tuple[Placed, ...]
-    features: tuple[Placed | Vector, ...]
+    posteriors: tuple[PlacedValues, ...]
+    features: tuple[PlacedValues | Vector, ...]
     """Places of a numeric feature's values, or how often each value of a category occurs."""
     missing: Vector
     """Missing values per feature."""
@@ -41,7 +41,7 @@ def look(window: Window, reference: Prepared) -> Looked:
     table = None
     if window.features is not None and reference.features:
         table = coarsened_table(window.features, reference.resolution.features)
-    features: tuple[Placed | Vector, ...] = ()
+    features: tuple[PlacedValues | Vector, ...] = ()
     missing = np.zeros(0)
     standardised = None
     if table is not None:
@@ -65,9 +65,9 @@ def with_features(looked: Looked, table: Matrix, moved: Mapping[int, Vector], re
     return replace(changed, mean=_mean(changed, None, reference))
 
 
-def seen_column(feature: Column | FeatureProfile, values: Vector) -> Placed | Vector:
+def seen_column(feature: SortedColumn | FeatureProfile, values: Vector) -> PlacedValues | Vector:
     """Where the values stand among a number's, or how often each value of a category occurs."""
-    if isinstance(feature, Column):
+    if isinstance(feature, SortedColumn):
         return place(feature.places, values)
     cells = feature.counts.shape[1]
     codes = np.clip(values[~np.isnan(values)], 0, cells - 1).astype(np.int64)
@@ -85,7 +85,7 @@ def _mean(looked: Looked, posteriors: Matrix | None, reference: Prepared) -> Vec
                 mean[block.at] = _of_ranks(looked.posteriors[block.index], reference.posteriors[block.index], looked)
         elif block.kind == "feature" and looked.features:
             seen, feature = looked.features[block.index], reference.features[block.index]
-            if isinstance(seen, Placed) and isinstance(feature, Column):
+            if isinstance(seen, PlacedValues) and isinstance(feature, SortedColumn):
                 mean[block.at] = _of_ranks(seen, feature, looked)
             elif isinstance(seen, np.ndarray) and isinstance(feature, FeatureProfile):
                 mean[block.at] = seen[category_cells(feature)] / looked.events
@@ -94,6 +94,6 @@ def _mean(looked: Looked, posteriors: Matrix | None, reference: Prepared) -> Vec
     return mean / reference.moments.scale
 
 
-def _of_ranks(placed: Placed, column: Column, looked: Looked) -> Vector:
+def _of_ranks(placed: PlacedValues, column: SortedColumn, looked: Looked) -> Vector:
     """The mean over all events; a missing value counts as 0, as it does in the reference."""
     return polynomial_sums(placed, column.places) / looked.events

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Mark(NamedTuple):
+class DrawnPath(NamedTuple):
     """One path of a drawing."""
 
     style: str

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from monitor.web.plots import Frame, Mark
+from monitor.web.plots import DrawnPath, Frame
 from monitor.web.templates import render
 
 CLASSES_DRAWN = 8
@@ -31,7 +31,7 @@ class Figure:
     x_label: str
     y_label: str
     frame: Frame
-    marks: tuple[Mark, ...]
+    marks: tuple[DrawnPath, ...]
 
     @property
     def ticks(self) -> list[tuple[str, str, str, str]]:
@@ -79,10 +79,10 @@ def _windows(report: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 def _reliability(name: str, curves: Mapping[str, Any]) -> Figure:
     frame = Frame(WIDTH, HEIGHT)
-    marks = [Mark("diagonal", frame.diagonal())]
+    marks = [DrawnPath("diagonal", frame.diagonal())]
     for when, style in (("before", "b"), ("after", "a")):
         points = curves[when]["said"], curves[when]["came_true"]
-        marks += [Mark(f"line {style}", frame.line(*points)), Mark(f"dots {style}", frame.dots(*points))]
+        marks += [DrawnPath(f"line {style}", frame.line(*points)), DrawnPath(f"dots {style}", frame.dots(*points))]
     return Figure(name, "posterior", f"share that is {name}", frame, tuple(marks))
 
 
@@ -90,7 +90,7 @@ def _scores(name: str, scores: Mapping[str, Any]) -> Figure:
     top = math.ceil(max(*scores["own"], *scores["others"], 0.04) * 25) / 25  # quarters of it are short numbers
     frame = Frame(WIDTH, HEIGHT, high=top)
     marks = [
-        Mark(f"area {style}", frame.steps(scores["edges"], scores[whose]))
+        DrawnPath(f"area {style}", frame.steps(scores["edges"], scores[whose]))
         for whose, style in (("others", "b"), ("own", "a"))
     ]
     return Figure(name, "calibrated posterior", "share of events", frame, tuple(marks))
@@ -103,7 +103,7 @@ def _simulated(simulated: Mapping[str, Any] | None, drawn: Sequence[str]) -> Map
     frame, figures = Frame(WIDTH, HEIGHT), []
     for at, name in enumerate(drawn):
         dots = frame.dots(*([row[at] for row in simulated[which]] for which in ("true", "estimated")))
-        marks = (Mark("diagonal", frame.diagonal()), Mark("dots faint a", dots))
+        marks = (DrawnPath("diagonal", frame.diagonal()), DrawnPath("dots faint a", dots))
         figures.append(Figure(name, "true prevalence", "estimated", frame, marks))
     weights = simulated["weights"]
     rows = [

@@ -75,7 +75,10 @@ def application(history: History, token: str = "", server: uvicorn.Server | None
     api = Api(history, lambda: server is not None and server.should_exit)
     return Starlette(
         routes=[*handlers.routes(), *api.routes()],
-        middleware=[Middleware(_Guard, token=token), Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=3)],
+        middleware=[
+            Middleware(_RequestGuard, token=token),
+            Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=3),
+        ],
         exception_handlers={HTTPException: _refusal},
     )
 
@@ -137,7 +140,7 @@ def not_ready(history: History) -> str:
     return "" if flow.partitions else "no partition is assigned"
 
 
-class _Guard:
+class _RequestGuard:
     """Refuses bodies and who lacks the token, and puts the same headers on every answer. Plain ASGI."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:

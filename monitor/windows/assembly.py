@@ -17,7 +17,7 @@ from monitor.arrays import Flags, Labels, Vector
 from monitor.ports import NEVER
 from monitor.windows.by_count import CountPlan, CountWindows
 from monitor.windows.by_time import TimePlan, TimeWindows
-from monitor.windows.label_evidence import Told
+from monitor.windows.label_evidence import PlainLabels
 from monitor.windows.panes import Arrivals, Mark
 from monitor.windows.progress import PartitionProgress, WindowCheckpoint
 from monitor.windows.window import Window, without_copies
@@ -80,7 +80,7 @@ class LeftOut:
 
 
 @dataclass(slots=True)
-class _Clock:
+class _PartitionClock:
     """How far one partition has come."""
 
     running_max: int = NEVER
@@ -99,7 +99,7 @@ class Windowing:
         self._counting = {s: CountWindows(s, plan) for s, plan in sorted(plans.items()) if isinstance(plan, CountPlan)}
         self._everyone: tuple[_OpenWindows, ...] = (*self._timed.values(), *self._counting.values())
         self._only = next(iter(plans)) if len(plans) == 1 else None
-        self._clocks: dict[str, _Clock] = {}
+        self._clocks: dict[str, _PartitionClock] = {}
         self._awaiting_labels = frozenset(awaiting_labels)
         self.mark: int | None = NEVER
         """Up to where event time had come when the last window closed, or at the last `close`; None after all."""
@@ -107,9 +107,9 @@ class Windowing:
     def begin(self, partition: str, progress: PartitionProgress | None) -> None:
         """Take up a partition where it was committed, or fresh."""
         if progress is None:
-            self._clocks[partition] = _Clock()
+            self._clocks[partition] = _PartitionClock()
             return
-        self._clocks[partition] = _Clock(
+        self._clocks[partition] = _PartitionClock(
             running_max=progress.running_max, read=progress.offset, closed=progress.closed, resumed=progress.read
         )
         for stream, windows in self._counting.items():
@@ -130,7 +130,7 @@ class Windowing:
         labels: Mapping[str, LabelTimes] = MappingProxyType({}),
     ) -> LeftOut:
         """Put one batch of one partition into the open windows. Label events move its clock, and are evidence."""
-        clock = self._clocks.setdefault(partition, _Clock())
+        clock = self._clocks.setdefault(partition, _PartitionClock())
         names, told = sorted(streams), sorted(labels)
         scored = [(streams[name].offsets, _timestamps(streams[name].rows)) for name in names]
         offsets, times, place = _interleaved([*scored, *((labels[name].offsets, labels[name].times) for name in told)])
@@ -158,7 +158,9 @@ class Windowing:
         for name, here in zip(told, parts[len(names) :], strict=False):
             one = labels[name]
             if name in self._timed and one.ids is not None and one.targets is not None:
-                said = Told(partition, one.ids, one.targets, one.times, one.offsets, before[here], running[1:][here])
+                said = PlainLabels(
+                    partition, one.ids, one.targets, one.times, one.offsets, before[here], running[1:][here]
+                )
                 self._timed[name].tell(said, clock.closed)
         clock.running_max = int(running[-1])
         clock.read = next_offset
@@ -225,7 +227,7 @@ class Windowing:
         """Records before this offset were judged before a restart, and are not reported again."""
         return self._clocks[partition].resumed if partition in self._clocks else 0
 
-    def _reject(self, partition: str, clock: _Clock, record: RejectedAt, running_max: int) -> None:
+    def _reject(self, partition: str, clock: _PartitionClock, record: RejectedAt, running_max: int) -> None:
         """Count a rejected record with the stream it names, or with the only stream there is.
 
         Before its partition's first event there is no time to count it at: then it is dead-lettered and nothing more.
@@ -262,7 +264,7 @@ class Windowing:
         for timed in self._timed.values():
             timed.prune(mark)
 
-    def _progress(self, partition: str, clock: _Clock) -> PartitionProgress:
+    def _progress(self, partition: str, clock: _PartitionClock) -> PartitionProgress:
         here = Mark(clock.read, clock.running_max)
         mark = min((mark for windows in self._everyone for mark in windows.marks(partition)), default=here)
         counted = {stream: windows.counted(partition) for stream, windows in self._counting.items()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.arrays import Flags, Labels
-from monitor.windows.label_evidence import Evidence, EvidencePlan, Told
+from monitor.windows.label_evidence import EvidencePlan, LabelEvidence, PlainLabels
 from monitor.windows.panes import Arrivals, Mark, Part
 from monitor.windows.window import Window, WindowCounts, WindowKey, merge, ordered, sampled
 
@@ -32,7 +32,7 @@ class TimePlan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class MissedArrivals:
     """Which arrivals did not get into a window."""
 
     late: Flags
@@ -49,7 +49,7 @@ class TimeWindows:
         self._panes: dict[int, dict[str, Part]] = {}
         self._evidence = None
         if plan.evidence is not None:
-            self._evidence = Evidence(
+            self._evidence = LabelEvidence(
                 plan.evidence,
                 size=plan.size,
                 slide=plan.slide,
@@ -62,7 +62,7 @@ class TimeWindows:
         """Which arrivals are older than their partition's running maximum by more than is allowed."""
         return np.asarray(arrivals.timestamps < arrivals.marks_after - self.plan.lateness)
 
-    def add(self, arrivals: Arrivals, closed: int) -> Placed:
+    def add(self, arrivals: Arrivals, closed: int) -> MissedArrivals:
         """Put events into their panes; those of published windows are left out."""
         plan = self.plan
         late = self.late(arrivals)
@@ -79,9 +79,9 @@ class TimeWindows:
             if kept.any():
                 rows = arrivals.rows if kept.all() else arrivals.rows.take(np.flatnonzero(kept))
                 part.add(rows, plan.most, plan.seed)
-        return Placed(late=late & ~published, published=published)
+        return MissedArrivals(late=late & ~published, published=published)
 
-    def tell(self, told: Told, closed: int) -> None:
+    def tell(self, told: PlainLabels, closed: int) -> None:
         """Take labels that came in records of their own, where windows are judged by labels."""
         if self._evidence is not None:
             self._evidence.tell(told, closed)

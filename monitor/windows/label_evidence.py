@@ -35,7 +35,7 @@ class EvidencePlan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class PlainLabels:
     """Labels that came in records of their own."""
 
     partition: str
@@ -69,14 +69,14 @@ class _Kept:
     labelled: Part
     waiting: Part
     """Rows without a label, for one that may come."""
-    told: list[Told] = field(default_factory=list)
+    told: list[PlainLabels] = field(default_factory=list)
 
     @property
     def mark(self) -> Mark:
         return min(self.labelled.mark, self.waiting.mark)
 
 
-class Evidence:
+class LabelEvidence:
     """The panes of one stream that still count for some window."""
 
     def __init__(self, plan: EvidencePlan, *, size: int, slide: int, lateness: int, most: int, seed: int) -> None:
@@ -106,7 +106,7 @@ class Evidence:
                     part = kept.labelled if which is labelled else kept.waiting
                     part.add(timed.take(rows), most, self._seed)
 
-    def tell(self, told: Told, closed: int) -> None:
+    def tell(self, told: PlainLabels, closed: int) -> None:
         """Labels that came in records of their own."""
         times = np.where(told.times < told.marks_after - self._lateness, told.marks_after, told.times)
         panes = self._pane(times)
@@ -170,7 +170,7 @@ class Evidence:
         return rows.take(age <= int(np.argmax(reached))) if reached.any() else rows
 
 
-def _last_labels(told: list[Told]) -> dict[str, tuple[int, float]]:
+def _last_labels(told: list[PlainLabels]) -> dict[str, tuple[int, float]]:
     """When each id was labelled, and with what: the last label holds, the larger of two at one time."""
     last: dict[str, tuple[int, float]] = {}
     for one in told:

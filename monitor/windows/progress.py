@@ -57,7 +57,7 @@ class WindowCheckpoint:
         return Checkpoint({partition: to_stored(each) for partition, each in self.progress.items()})
 
 
-class _State(msgspec.Struct, omit_defaults=True):
+class _PartitionState(msgspec.Struct, omit_defaults=True):
     """Short names: every commit carries this for every partition."""
 
     v: int
@@ -91,7 +91,7 @@ class _InFile(msgspec.Struct):
 def to_stored(progress: PartitionProgress) -> Progress:
     """The offset, and everything else as compact JSON."""
     counted = {stream: (each.windows, each.offset, each.skip) for stream, each in sorted(progress.counted.items())}
-    state = _State(VERSION, progress.running_max, progress.read, progress.closed, counted, progress.outcomes)
+    state = _PartitionState(VERSION, progress.running_max, progress.read, progress.closed, counted, progress.outcomes)
     return Progress(progress.offset, msgspec.json.encode(state).decode())
 
 
@@ -120,16 +120,16 @@ class _Version(msgspec.Struct):
     v: int = VERSION - 1
 
 
-def _read(text: str) -> _State:
+def _read(text: str) -> _PartitionState:
     """The state in a text; of another version its number alone counts."""
     version = msgspec.json.decode(text, type=_Version).v
     if version == VERSION:
-        return msgspec.json.decode(text, type=_State)
+        return msgspec.json.decode(text, type=_PartitionState)
     if version != VERSION - 1:
-        return _State(version, 0, 0, 0)
+        return _PartitionState(version, 0, 0, 0)
     if "running_max" in msgspec.json.decode(text, type=dict[str, msgspec.Raw]):
         filed = msgspec.json.decode(text, type=_InFile)
         counted = {stream: (each.windows, each.offset, each.skip) for stream, each in filed.counted.items()}
-        return _State(VERSION, filed.running_max, filed.read, filed.closed, counted, filed.outcomes)
+        return _PartitionState(VERSION, filed.running_max, filed.read, filed.closed, counted, filed.outcomes)
     beside = msgspec.json.decode(text, type=_BesideOffset)
-    return _State(VERSION, beside.max, beside.read, beside.closed, beside.counted, beside.outcomes)
+    return _PartitionState(VERSION, beside.max, beside.read, beside.closed, beside.counted, beside.outcomes)

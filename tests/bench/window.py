@@ -27,7 +27,7 @@ from monitor.priors import ESTIMATORS
 from monitor.reference.classifier import Reference
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
-from monitor.shifts.prepared import Column, Prepared, prepared
+from monitor.shifts.prepared import Prepared, SortedColumn, prepared
 from monitor.tolerances import VERDICT_LEVEL
 from monitor.windows.window import Window
 from tests.bench.options import REPORTS, options, pythons
@@ -84,7 +84,7 @@ def ks_part(one: Window, ready: Prepared) -> None:
     seen = tuple(
         looked.seen_column(feature, one.features[:, j])
         for j, feature in enumerate(ready.features)
-        if isinstance(feature, Column)
+        if isinstance(feature, SortedColumn)
     )
     found = looked.Looked(one.events, (), seen, np.zeros(len(seen)), np.zeros(0), None)
     moves.of_features(found, ready, ready.source_priors, VERDICT_LEVEL)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pytest
 
-from connectors.kafka.driver import Change, Committed, Fetched, Place, PositionLostError
+from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Place, PositionLostError
 from connectors.kafka.progress import to_metadata
 from connectors.kafka.settings import Connection, SourceSettings
 from connectors.kafka.topic_source import KafkaSource
@@ -33,9 +33,9 @@ class TableReader:
     def __init__(self) -> None:
         self.log: dict[Place, list[bytes]] = {place: [b"%d" % number for number in range(10)] for place in (P0, P1)}
         self.first = dict.fromkeys(self.log, 0)
-        self.group: dict[Place, Committed] = {}
+        self.group: dict[Place, CommittedOffset] = {}
         self.at: dict[Place, int] = {}
-        self.pending: list[Change] = []
+        self.pending: list[OwnershipChange] = []
         self.generation: int | None = 1
         self.held: frozenset[Place] = frozenset()
         self.closed = False
@@ -47,9 +47,9 @@ class TableReader:
         self.topics = topics
 
     def assign(self, places: Collection[Place]) -> None:
-        self.pending.append(Change("assigned", frozenset(places)))
+        self.pending.append(OwnershipChange("assigned", frozenset(places)))
 
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[OwnershipChange]:
         found, self.pending = self.pending, []
         return found
 
@@ -75,7 +75,7 @@ class TableReader:
     def hold(self, places: Collection[Place]) -> None:
         self.held = frozenset(places)
 
-    def committed(self, places: Collection[Place]) -> Mapping[Place, Committed]:
+    def committed(self, places: Collection[Place]) -> Mapping[Place, CommittedOffset]:
         return {place: self.group[place] for place in places if place in self.group}
 
     def earliest(self, places: Collection[Place]) -> Mapping[Place, int]:
@@ -99,14 +99,14 @@ class TableReader:
     def outsider(self) -> object:
         return "g"
 
-    def commit(self, offsets: Mapping[Place, Committed]) -> None:
+    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
         self.group |= offsets
 
     def close(self) -> None:
         self.closed = True
 
     def rebalance(self, kind: str, places: frozenset[Place]) -> None:
-        self.pending.append(Change(kind, places))  # type: ignore[arg-type]
+        self.pending.append(OwnershipChange(kind, places))  # type: ignore[arg-type]
         for place in places if kind != "assigned" else ():
             self.at.pop(place, None)
 
@@ -147,7 +147,7 @@ def test_nothing_is_yielded_before_the_assignment_is_fetched() -> None:
 def test_a_partition_goes_on_at_its_commit_with_its_progress() -> None:
     reader = TableReader()
     committed = Progress(3, "as the service has written it")
-    reader.group[P0] = Committed(3, to_metadata(committed))
+    reader.group[P0] = CommittedOffset(3, to_metadata(committed))
     source = source_on(reader)
     reader.rebalance("assigned", frozenset({P0}))
     change = source.reassigned(nothing)
@@ -172,7 +172,7 @@ def test_a_partition_that_was_away_and_came_back_begins_at_its_commit() -> None:
     reader = TableReader()
     source = member(reader)
     reader.rebalance("revoked", frozenset({P1}))
-    reader.group[P1] = Committed(2, to_metadata(progress(2)))
+    reader.group[P1] = CommittedOffset(2, to_metadata(progress(2)))
     reader.rebalance("assigned", frozenset({P1}))
     change = source.reassigned(nothing)
     assert change is not None
@@ -192,7 +192,7 @@ def test_lost_is_counted_apart_from_revoked() -> None:
 def test_a_commit_by_someone_else_in_a_generation_that_went_unnoticed_is_noticed() -> None:
     reader = TableReader()
     source = member(reader)
-    reader.group[P1] = Committed(8, to_metadata(progress(8)))
+    reader.group[P1] = CommittedOffset(8, to_metadata(progress(8)))
     reader.generation = 3
     assert source.poll(0) == ()
     assert source.membership is None, "nothing may be committed before the partition has begun again"
@@ -252,7 +252,7 @@ def test_a_partition_without_a_commit_begins_where_the_settings_say(start: str, 
 
 def test_retention_that_overtook_a_stopped_consumer_is_an_error_that_says_so() -> None:
     reader = TableReader()
-    reader.group[P0] = Committed(2, to_metadata(progress(2)))
+    reader.group[P0] = CommittedOffset(2, to_metadata(progress(2)))
     reader.first[P0] = 6
     source = source_on(reader)
     reader.rebalance("assigned", frozenset({P0}))
@@ -264,7 +264,7 @@ def test_retention_that_overtook_a_stopped_consumer_is_an_error_that_says_so() -
 
 def test_retention_may_be_accepted_and_is_counted() -> None:
     reader = TableReader()
-    reader.group[P0] = Committed(2, to_metadata(progress(2)))
+    reader.group[P0] = CommittedOffset(2, to_metadata(progress(2)))
     reader.first[P0] = 6
     source = source_on(reader, overtaken="skip")
     reader.rebalance("assigned", frozenset({P0}))
@@ -309,7 +309,7 @@ def test_a_stream_that_comes_to_two_members_is_said_loudly_and_once(caplog: pyte
     reader.rebalance("assigned", frozenset({P0}))
     source.reassigned(nothing)
     source.saw("t-0", ["orders", "fraud"])
-    reader.group[P1] = Committed(3, to_metadata(progress(3), ["fraud", "returns"]))
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), ["fraud", "returns"]))
     for now[0] in (10.0, 70.0, 140.0):
         source.poll(0)
     assert source.report().spread == ("fraud",)

@@ -6,7 +6,7 @@ import numpy as np
 
 from monitor.assessment.verdict import Verdict
 from monitor.limits import SEGMENT_TRACKS, SEGMENT_WINDOWS
-from monitor.observers.snapshot import SECONDS, Histogram
+from monitor.observers.snapshot import SECONDS, BucketCounts
 from monitor.service.notices import Reassigned
 from tests.web.made_up import MINUTE, Lagging, Story
 
@@ -133,7 +133,7 @@ def test_the_truth_is_what_the_labelled_events_say() -> None:
 
 
 def test_a_histogram_counts_each_value_once_and_keeps_the_last_window() -> None:
-    histogram = Histogram.empty(SECONDS).plus(0.005, "a").plus(0.0051, "b").plus(99.0, "c")
+    histogram = BucketCounts.empty(SECONDS).plus(0.005, "a").plus(0.0051, "b").plus(99.0, "c")
     assert (histogram.counts[0], histogram.counts[1], histogram.counts[-1]) == (1, 1, 1)
     assert sum(histogram.counts) == 3
     assert histogram.last == ("c", 99.0)

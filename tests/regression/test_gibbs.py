@@ -8,7 +8,7 @@ from monitor.errors import InputError
 from monitor.regression import Mixture, adapt_bayes
 from monitor.regression.diagnostics import effective_size, split_r_hat
 from monitor.regression.gibbs import Chains, Prior, sweep
-from monitor.regression.maximise import State
+from monitor.regression.maximise import FitParameters
 from monitor.regression.relabel import relabel
 from tests.regression import naive, worlds
 
@@ -24,7 +24,7 @@ PRIOR = Prior(
 def prior_draws(size, rng):
     variance = stats.invgamma.rvs(PRIOR.shape, scale=PRIOR.scale, size=(size, 2), random_state=rng)
     noise = np.sqrt(variance)[..., None] * np.sqrt(PRIOR.spread) * rng.normal(size=(size, 2, 2))
-    return State(rng.dirichlet(PRIOR.alpha, size), PRIOR.coefficients + noise, np.sqrt(variance))
+    return FitParameters(rng.dirichlet(PRIOR.alpha, size), PRIOR.coefficients + noise, np.sqrt(variance))
 
 
 def products_of(rows):
@@ -82,7 +82,9 @@ def test_each_conditional_has_the_mean_that_its_formula_gives():
     target = worlds.draw(one, rows[:, 1:], seed=4)
     member = naive.responsibilities(one, rows[:, 1:], target).argmax(axis=1)  # eighteen sigmas apart: certain
     size = 40_000
-    state = State(*(np.repeat(part[None], size, axis=0) for part in (one.weights, one.coefficients, one.sigmas)))
+    state = FitParameters(
+        *(np.repeat(part[None], size, axis=0) for part in (one.weights, one.coefficients, one.sigmas))
+    )
     drawn, likelihood = sweep(state, rows, products_of(rows), target[None], prior=PRIOR, rng=rng)
     counts = np.bincount(member, minlength=2)
     alpha = PRIOR.alpha + counts

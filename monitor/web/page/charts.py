@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from monitor.kinds import AnyReading
 from monitor.tolerances import DISTANCE_FLOOR
-from monitor.web.plots import Frame, Mark
+from monitor.web.plots import DrawnPath, Frame
 from monitor.web.words import moment, number
 
 MOST_BINS = 160
@@ -41,7 +41,7 @@ class Chart:
     """Its class in the style sheet."""
     shows: str
     """What the script shows under the pointer."""
-    marks: tuple[Mark, ...]
+    marks: tuple[DrawnPath, ...]
     height: int = TALL
     pixels: int | None = None
     """Its height on the screen where that is not the style sheet's."""
@@ -114,7 +114,7 @@ def strip(bins: Bins) -> Chart:
         at = end
     moved = sum(reading.verdict.moved for reading in bins.readings)
     label = f"Verdicts of {len(bins.readings)} windows: {moved} of them with a shift"
-    marks = tuple(Mark(f"v-{verdict}", path) for verdict, path in paths.items())
+    marks = tuple(DrawnPath(f"v-{verdict}", path) for verdict, path in paths.items())
     return Chart(label, "strip", "verdict", marks, height=STRIP)
 
 
@@ -126,7 +126,7 @@ def heat(bins: Bins, rows: Sequence[int]) -> Chart:
         foot = height - at * ROW_PIXELS
         for first, last, level in _stretches(heat_level(bins.effects[row])):
             cells[level - 1] += frame.bar(first, last, foot + 1, foot + ROW_PIXELS - 1)
-    marks = tuple(Mark(f"h{level}", path) for level, path in enumerate(cells, start=1) if path)
+    marks = tuple(DrawnPath(f"h{level}", path) for level, path in enumerate(cells, start=1) if path)
     label = f"Shift of {len(rows)} features over {len(bins.readings)} windows"
     return Chart(label, "heat", "features", marks, height=height, pixels=height)
 
@@ -156,7 +156,7 @@ def flow(bins: Bins) -> Chart:
     frame, lefts, rights, some = bins.frame(high=top), bins.middles - 0.4, bins.middles + 0.4, lost > 0
     good = "".join(map(frame.bar, lefts, rights, np.zeros_like(used), used))
     bad = "".join(map(frame.bar, lefts[some], rights[some], foot[some], (foot + tall)[some]))
-    marks = tuple(Mark(style, path) for style, path in (("used", good), ("lost", bad)) if path)
+    marks = tuple(DrawnPath(style, path) for style, path in (("used", good), ("lost", bad)) if path)
     label = f"Events of {len(bins.readings)} windows"
     return Chart(label, "chart small", "events", marks, top=number(round(top)), bottom="0")
 

@@ -10,7 +10,7 @@ from monitor.observers.snapshot import StreamFacts
 from monitor.web.page import panels
 from monitor.web.page.charts import Bins, Chart, Floats, runs
 from monitor.web.page.panels import Card, Panel, Shown
-from monitor.web.plots import Mark
+from monitor.web.plots import DrawnPath
 from monitor.web.words import moment, number, percent
 
 MOST_CLASSES = 6
@@ -101,11 +101,11 @@ def prevalence(bins: Bins, class_number: int) -> Chart:
     low, high = _range([*priors, source, *lower[claimed], *upper[claimed], *truths.values()])
     frame, xs = bins.frame(low=low, high=high), bins.middles
     bands = [frame.band(xs[run], lower[run], upper[run]) for run in runs(claimed)]
-    marks = [Mark("source", frame.level(source)), *(Mark("band", band) for band in bands)]
-    marks.append(Mark("line", frame.line(xs, priors)))
+    marks = [DrawnPath("source", frame.level(source)), *(DrawnPath("band", band) for band in bands)]
+    marks.append(DrawnPath("line", frame.line(xs, priors)))
     if truths:
-        marks.append(Mark("truth", frame.dots((xs[at] for at in truths), truths.values())))
-    marks.append(Mark("now", frame.dots(xs[-1:], priors[-1:])))
+        marks.append(DrawnPath("truth", frame.dots((xs[at] for at in truths), truths.values())))
+    marks.append(DrawnPath("now", frame.dots(xs[-1:], priors[-1:])))
     name = latest.classes[class_number]
     label = f"Share of {name} over {len(bins.readings)} windows, now {percent(priors[-1])}, reference {percent(source)}"
     return Chart(label, "chart", f"class:{class_number}", tuple(marks), top=percent(high), bottom=percent(low))

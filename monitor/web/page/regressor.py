@@ -6,7 +6,7 @@ from monitor.kinds import RelationAnswer
 from monitor.web.page import panels
 from monitor.web.page.charts import Bins, Chart, runs
 from monitor.web.page.panels import Card, Panel, Shown
-from monitor.web.plots import Mark
+from monitor.web.plots import DrawnPath
 from monitor.web.words import number
 
 RegressorCard = Card[RelationAnswer]
@@ -50,9 +50,9 @@ def error_chart(bins: Bins, reference: float) -> Chart | None:
         return None
     top = 1.08 * float(max([*errors[told], *corrected[known], reference]))
     frame, xs = bins.frame(high=top), bins.middles
-    marks = [Mark("source", frame.level(reference))]
-    marks += [Mark("line", frame.line(xs[run], errors[run])) for run in runs(told)]
+    marks = [DrawnPath("source", frame.level(reference))]
+    marks += [DrawnPath("line", frame.line(xs[run], errors[run])) for run in runs(told)]
     if known.any():
-        marks.append(Mark("truth", frame.dots(xs[known], corrected[known])))
+        marks.append(DrawnPath("truth", frame.dots(xs[known], corrected[known])))
     label = f"Error of the predictions over {len(bins.readings)} windows, reference {number(reference)}"
     return Chart(label, "chart", "error", tuple(marks), top=number(top), bottom="0")
