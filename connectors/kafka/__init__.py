@@ -18,7 +18,7 @@ from connectors.kafka.settings import (
     sink_settings,
     source_settings,
 )
-from connectors.kafka.statistics import PlaceStatistics, SinkStatistics, SourceStatistics
+from connectors.kafka.statistics import PartitionStatistics, SinkStatistics, SourceStatistics
 from connectors.kafka.topic_sink import KafkaSink, OwnGroup, SourceGroup
 from connectors.kafka.topic_source import KafkaSource
 from connectors.kafka.watchdog import Guard
@@ -28,7 +28,7 @@ __all__ = [
     "Connection",
     "KafkaSink",
     "KafkaSource",
-    "PlaceStatistics",
+    "PartitionStatistics",
     "SinkSettings",
     "SinkStatistics",
     "SourceSettings",

@@ -105,12 +105,12 @@ def cleanup(connection: Connection, topic: str) -> str | None:
     """What becomes of a topic's old records: delete, compact or both; None where that may not be asked."""
     admin = connect(connection, KafkaAdminClient)
     try:
-        found = admin.describe_configs([ConfigResource("topic", topic)], config_filter="all")
+        described = admin.describe_configs([ConfigResource("topic", topic)], config_filter="all")
     except KafkaError:
         return None
     finally:
         admin.close()
-    policy = found.get("topic", {}).get(topic, {}).get("cleanup.policy", {})
+    policy = described.get("topic", {}).get(topic, {}).get("cleanup.policy", {})
     return policy.get("value") if isinstance(policy, Mapping) else policy
 
 

@@ -15,7 +15,7 @@ from connectors.kafka.settings import Connection, SinkSettings, SourceSettings
 from monitor.errors import ConnectorError
 
 
-class Place(NamedTuple):
+class Partition(NamedTuple):
     """A partition of a topic."""
 
     topic: str
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """What the group has committed for one place."""
+    """What the group has committed for one partition."""
 
     offset: int
     metadata: str
@@ -36,9 +36,9 @@ class CommittedOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fetched:
-    """Consecutive records of one place."""
+    """Consecutive records of one partition."""
 
-    place: Place
+    partition: Partition
     records: Sequence[bytes | None]
     offsets: NDArray[np.int64]
     timestamps: NDArray[np.int64]
@@ -49,13 +49,13 @@ class OwnershipChange(NamedTuple):
     """One thing that a rebalance did."""
 
     kind: Literal["assigned", "revoked", "lost"]
-    places: frozenset[Place]
+    partitions: frozenset[Partition]
 
 
 class PositionLostError(ConnectorError):
     """The next record to read has been deleted; carries where reading stood."""
 
-    def __init__(self, positions: Mapping[Place, int]) -> None:
+    def __init__(self, positions: Mapping[Partition, int]) -> None:
         self.positions = dict(positions)
         super().__init__(f"positions out of range: {self.positions}")
 
@@ -71,8 +71,8 @@ class Reader(Protocol):
         """Join the group; assignments arrive as `changes` while polling."""
         ...
 
-    def assign(self, places: Collection[Place]) -> None:
-        """Take these places without a group; that too is told by `changes`."""
+    def assign(self, partitions: Collection[Partition]) -> None:
+        """Take these partitions without a group; that too is told by `changes`."""
         ...
 
     def changes(self) -> Sequence[OwnershipChange]:
@@ -83,29 +83,29 @@ class Reader(Protocol):
         """Whether `changes` would say something."""
         ...
 
-    def seek(self, positions: Mapping[Place, int]) -> None: ...
+    def seek(self, positions: Mapping[Partition, int]) -> None: ...
 
     def poll(self, timeout: float) -> Sequence[Fetched]: ...
 
-    def hold(self, places: Collection[Place]) -> None:
-        """Fetch nothing of these places, and go on with all others."""
+    def hold(self, partitions: Collection[Partition]) -> None:
+        """Fetch nothing of these partitions, and go on with all others."""
         ...
 
-    def committed(self, places: Collection[Place]) -> Mapping[Place, CommittedOffset]:
-        """What is committed; places without a commit are left out."""
+    def committed(self, partitions: Collection[Partition]) -> Mapping[Partition, CommittedOffset]:
+        """What is committed; partitions without a commit are left out."""
         ...
 
-    def earliest(self, places: Collection[Place]) -> Mapping[Place, int]: ...
+    def earliest(self, partitions: Collection[Partition]) -> Mapping[Partition, int]: ...
 
-    def latest(self, places: Collection[Place]) -> Mapping[Place, int]: ...
+    def latest(self, partitions: Collection[Partition]) -> Mapping[Partition, int]: ...
 
-    def at_time(self, places: Collection[Place], milliseconds: int) -> Mapping[Place, int]:
+    def at_time(self, partitions: Collection[Partition], milliseconds: int) -> Mapping[Partition, int]:
         """The first record not older than this; the end if there is none."""
         ...
 
-    def position(self, place: Place) -> int | None: ...
+    def position(self, partition: Partition) -> int | None: ...
 
-    def highwater(self, place: Place) -> int | None:
+    def highwater(self, partition: Partition) -> int | None:
         """Where the next record will be written, as far as fetches have told."""
         ...
 
@@ -122,7 +122,7 @@ class Reader(Protocol):
         """What signs a commit to a group that has no members."""
         ...
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def commit(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         """Commit to the group outside of a transaction."""
         ...
 
@@ -159,7 +159,7 @@ class Writer(Protocol):
         """Wait until all that was sent has been written, or raise."""
         ...
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset], membership: object) -> None:
+    def commit(self, offsets: Mapping[Partition, CommittedOffset], membership: object) -> None:
         """End the transaction with these offsets, or abort it and raise (CommitRefusedError if the group moved on)."""
         ...
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from connectors.kafka import cluster
-from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Place, PositionLostError, Record
+from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Partition, PositionLostError, Record
 from connectors.kafka.settings import RECONNECT_MILLISECONDS, Connection, SinkSettings, SourceSettings
 from monitor.errors import CommitRefusedError, ConfigurationError, ConnectorError
 
@@ -52,10 +52,10 @@ class FastReader:
             raise ConfigurationError(["strategy: the fast driver knows cooperative only"])
         self._settings = settings
         self._changes: list[OwnershipChange] = []
-        self._places: frozenset[Place] = frozenset()
-        self._positions: dict[Place, int] = {}
-        self._held: frozenset[Place] = frozenset()
-        self._lost: set[Place] = set()
+        self._assigned: frozenset[Partition] = frozenset()
+        self._positions: dict[Partition, int] = {}
+        self._held: frozenset[Partition] = frozenset()
+        self._lost: set[Partition] = set()
         """Whose next record has been deleted, which the next poll says: this one brought records of others."""
         self._membership: object | None = None
         self._errors = 0
@@ -87,28 +87,30 @@ class FastReader:
             list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
 
-    def assign(self, places: Collection[Place]) -> None:
-        self._places = frozenset(places)
-        self._consumer.assign([TopicPartition(*place, OFFSET_END) for place in places])
-        self._changes.append(OwnershipChange("assigned", self._places))
+    def assign(self, partitions: Collection[Partition]) -> None:
+        self._assigned = frozenset(partitions)
+        self._consumer.assign([TopicPartition(*partition, OFFSET_END) for partition in partitions])
+        self._changes.append(OwnershipChange("assigned", self._assigned))
 
     def changes(self) -> Sequence[OwnershipChange]:
-        found, self._changes = self._changes, []
-        return found
+        changes, self._changes = self._changes, []
+        return changes
 
     def changed(self) -> bool:
         return bool(self._changes)
 
-    def seek(self, positions: Mapping[Place, int]) -> None:
+    def seek(self, positions: Mapping[Partition, int]) -> None:
         """By assigning anew: a seek right after an assignment is refused, this never is."""
         if not positions:
             return
         self._positions |= positions
         self._lost -= positions.keys()
-        self._consumer.incremental_unassign([TopicPartition(*place) for place in positions])
-        self._consumer.incremental_assign([TopicPartition(*place, offset) for place, offset in positions.items()])
+        self._consumer.incremental_unassign([TopicPartition(*partition) for partition in positions])
+        self._consumer.incremental_assign(
+            [TopicPartition(*partition, offset) for partition, offset in positions.items()]
+        )
         # The pause of `_on_assign` outlives the new assignment.
-        self._consumer.resume([TopicPartition(*place) for place in positions if place not in self._held])
+        self._consumer.resume([TopicPartition(*partition) for partition in positions if partition not in self._held])
 
     def poll(self, timeout: float) -> Sequence[Fetched]:
         self._tell_lost()
@@ -118,68 +120,68 @@ class FastReader:
             raise ConnectorError(f"cannot read from Kafka: {error}") from error
         runs: dict[tuple[Any, Any], list[Any]] = {}
         for message in messages:
-            place: tuple[Any, Any] = (message.topic(), message.partition())
+            partition: tuple[Any, Any] = (message.topic(), message.partition())
             if message.error() is None:
-                runs.setdefault(place, []).append(message)
+                runs.setdefault(partition, []).append(message)
             else:
-                self._take_error(Place(*place), message)
-        fetched = [_fetched(Place(*place), run) for place, run in runs.items()]
+                self._take_error(Partition(*partition), message)
+        fetched = [_fetched(Partition(*partition), run) for partition, run in runs.items()]
         for each in fetched:
             end = int(each.offsets[-1]) + 1
-            self._positions[each.place] = max(end, self._positions.get(each.place, 0))
+            self._positions[each.partition] = max(end, self._positions.get(each.partition, 0))
         if not fetched:
             self._tell_lost()
         return fetched
 
     def _tell_lost(self) -> None:
         if self._lost:
-            lost = {place: self._positions.get(place, 0) for place in self._lost}
+            lost = {partition: self._positions.get(partition, 0) for partition in self._lost}
             self._lost.clear()
             raise PositionLostError(lost)
 
-    def hold(self, places: Collection[Place]) -> None:
-        wanted = frozenset(places) & self._places
-        held = self._held & self._places
+    def hold(self, partitions: Collection[Partition]) -> None:
+        wanted = frozenset(partitions) & self._assigned
+        held = self._held & self._assigned
         if wanted - held:
-            self._consumer.pause([TopicPartition(*place) for place in wanted - held])
+            self._consumer.pause([TopicPartition(*partition) for partition in wanted - held])
         if held - wanted:
-            self._consumer.resume([TopicPartition(*place) for place in held - wanted])
+            self._consumer.resume([TopicPartition(*partition) for partition in held - wanted])
         self._held = wanted
 
-    def committed(self, places: Collection[Place]) -> Mapping[Place, CommittedOffset]:
-        if not places:
+    def committed(self, partitions: Collection[Partition]) -> Mapping[Partition, CommittedOffset]:
+        if not partitions:
             return {}
-        asked = [TopicPartition(*place) for place in places]
-        found = self._ask(lambda: self._consumer.committed(asked, timeout=_ANSWER_SECONDS))
-        for each in found:
+        asked = [TopicPartition(*partition) for partition in partitions]
+        committed = self._ask(lambda: self._consumer.committed(asked, timeout=_ANSWER_SECONDS))
+        for each in committed:
             if each.error is not None:
                 raise ConnectorError(f"Kafka does not answer: {each.error}")
         return {
-            Place(each.topic, each.partition): CommittedOffset(each.offset, each.metadata or "")
-            for each in found
+            Partition(each.topic, each.partition): CommittedOffset(each.offset, each.metadata or "")
+            for each in committed
             if each.offset != OFFSET_INVALID
         }
 
-    def earliest(self, places: Collection[Place]) -> Mapping[Place, int]:
-        return {place: self._watermarks(place)[0] for place in places}
+    def earliest(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        return {partition: self._watermarks(partition)[0] for partition in partitions}
 
-    def latest(self, places: Collection[Place]) -> Mapping[Place, int]:
-        return {place: self._watermarks(place)[1] for place in places}
+    def latest(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        return {partition: self._watermarks(partition)[1] for partition in partitions}
 
-    def at_time(self, places: Collection[Place], milliseconds: int) -> Mapping[Place, int]:
-        asked = [TopicPartition(*place, milliseconds) for place in places]
-        found = self._ask(lambda: self._consumer.offsets_for_times(asked, timeout=_ANSWER_SECONDS))
-        ends = self.latest(places)
-        at = {Place(each.topic, each.partition): each.offset for each in found}
-        return {place: at[place] if at[place] >= 0 else ends[place] for place in places}
+    def at_time(self, partitions: Collection[Partition], milliseconds: int) -> Mapping[Partition, int]:
+        asked = [TopicPartition(*partition, milliseconds) for partition in partitions]
+        answered = self._ask(lambda: self._consumer.offsets_for_times(asked, timeout=_ANSWER_SECONDS))
+        ends = self.latest(partitions)
+        at = {Partition(each.topic, each.partition): each.offset for each in answered}
+        return {partition: at[partition] if at[partition] >= 0 else ends[partition] for partition in partitions}
 
-    def position(self, place: Place) -> int | None:
-        return self._positions.get(place)
+    def position(self, partition: Partition) -> int | None:
+        return self._positions.get(partition)
 
-    def highwater(self, place: Place) -> int | None:
-        if place not in self._places:
+    def highwater(self, partition: Partition) -> int | None:
+        if partition not in self._assigned:
             return None
-        answer = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+        answer = self._consumer.get_watermark_offsets(TopicPartition(*partition), cached=True)
         return None if answer is None or answer[1] < 0 else int(answer[1])
 
     @property
@@ -192,7 +194,7 @@ class FastReader:
     def outsider(self) -> object:
         return self._consumer.consumer_group_metadata()
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def commit(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         try:
             self._consumer.commit(offsets=_offsets(offsets), asynchronous=False)
         except KafkaException as error:
@@ -202,49 +204,49 @@ class FastReader:
         self._consumer.close()
 
     def _on_assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        places = _places(partitions)
+        assigned = _as_partitions(partitions)
         # At the end, and paused: nothing is fetched until `seek` says where to begin.
-        at_end = [TopicPartition(*place, OFFSET_END) for place in places]
+        at_end = [TopicPartition(*partition, OFFSET_END) for partition in assigned]
         consumer.incremental_assign(at_end)
         if at_end:
             consumer.pause(at_end)
-        self._places |= places
-        self._changes.append(OwnershipChange("assigned", places))
+        self._assigned |= assigned
+        self._changes.append(OwnershipChange("assigned", assigned))
         self._membership = consumer.consumer_group_metadata()
 
     def _on_revoke(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        self._drop(consumer, partitions, OwnershipChange("revoked", _places(partitions)))
+        self._drop(consumer, partitions, OwnershipChange("revoked", _as_partitions(partitions)))
 
     def _on_lost(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        self._drop(consumer, partitions, OwnershipChange("lost", _places(partitions)))
+        self._drop(consumer, partitions, OwnershipChange("lost", _as_partitions(partitions)))
         self._membership = None
 
     def _drop(self, consumer: Any, partitions: Sequence[Any], change: OwnershipChange) -> None:
         consumer.incremental_unassign(partitions)
-        self._places -= change.places
-        self._lost -= change.places
-        for place in change.places:
-            self._positions.pop(place, None)
+        self._assigned -= change.partitions
+        self._lost -= change.partitions
+        for partition in change.partitions:
+            self._positions.pop(partition, None)
         self._changes.append(change)
 
-    def _take_error(self, place: Place, message: Any) -> None:
+    def _take_error(self, partition: Partition, message: Any) -> None:
         error = message.error()
         if error.code() == KafkaError._PARTITION_EOF:
-            if place in self._positions:
-                self._positions[place] = max(self._positions[place], message.offset())
+            if partition in self._positions:
+                self._positions[partition] = max(self._positions[partition], message.offset())
         elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            self._lost.add(place)
+            self._lost.add(partition)
         elif error.fatal() or not error.retriable():
-            raise ConnectorError(f"cannot read {place.name}: {error}")
+            raise ConnectorError(f"cannot read {partition.name}: {error}")
         else:
             self._errors += 1
 
-    def _watermarks(self, place: Place) -> tuple[int, int]:
+    def _watermarks(self, partition: Partition) -> tuple[int, int]:
         answer = self._ask(
-            lambda: self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
+            lambda: self._consumer.get_watermark_offsets(TopicPartition(*partition), timeout=_ANSWER_SECONDS)
         )
         if answer is None:
-            raise ConnectorError(f"Kafka does not say where {place.name} begins and ends")
+            raise ConnectorError(f"Kafka does not say where {partition.name} begins and ends")
         return int(answer[0]), int(answer[1])
 
     def _ask(self, question: Callable[[], Any]) -> Any:
@@ -296,7 +298,7 @@ class FastWriter:
         if self._failed:
             raise ConnectorError(f"Kafka: cannot write: {self._failed[0]}")
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset], membership: object) -> None:
+    def commit(self, offsets: Mapping[Partition, CommittedOffset], membership: object) -> None:
         self.flush()
         try:
             if offsets:
@@ -397,21 +399,21 @@ def _translated(error: KafkaException, what: str) -> ConnectorError:
     return ConnectorError(f"{what}: {error}")
 
 
-def _places(partitions: Sequence[Any]) -> frozenset[Place]:
-    return frozenset(Place(each.topic, each.partition) for each in partitions)
+def _as_partitions(given: Sequence[Any]) -> frozenset[Partition]:
+    return frozenset(Partition(each.topic, each.partition) for each in given)
 
 
-def _offsets(offsets: Mapping[Place, CommittedOffset]) -> list[Any]:
-    return [TopicPartition(*place, each.offset, metadata=each.metadata) for place, each in offsets.items()]
+def _offsets(offsets: Mapping[Partition, CommittedOffset]) -> list[Any]:
+    return [TopicPartition(*partition, each.offset, metadata=each.metadata) for partition, each in offsets.items()]
 
 
-def _fetched(place: Place, messages: Sequence[Any]) -> Fetched:
+def _fetched(partition: Partition, messages: Sequence[Any]) -> Fetched:
     count = len(messages)
     first, last = messages[0].offset(), messages[-1].offset()
     dense = last - first + 1 == count  # nothing compacted away, no transaction marker in between
     offsets = np.arange(first, last + 1) if dense else np.fromiter((m.offset() for m in messages), np.int64, count)
     return Fetched(
-        place=place,
+        partition=partition,
         records=[message.value() for message in messages],
         offsets=offsets,
         timestamps=np.fromiter((message.timestamp()[1] for message in messages), np.int64, count) * 1000,

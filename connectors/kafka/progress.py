@@ -104,10 +104,10 @@ def _body(what: str, metadata: str) -> str | None:
     if not metadata.startswith(MARK):
         return None
     head, _, body = metadata.partition("\n")
-    found = head.removeprefix(MARK).partition(" ")[0]
-    if found != FORMAT:
+    version = head.removeprefix(MARK).partition(" ")[0]
+    if version != FORMAT:
         raise ConnectorError(
-            f"{what}: was committed in format {found!r}, and this release reads up to {FORMAT}: run the release that "
+            f"{what}: was committed in format {version!r}, and this release reads up to {FORMAT}: run the release that "
             "wrote it, or a newer one"
         )
     return body

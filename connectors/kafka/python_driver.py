@@ -20,8 +20,8 @@ from kafka.errors import (
 from kafka.structs import MemberState
 
 from connectors.kafka import cluster
-from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Place, PositionLostError
-from connectors.kafka.python_values import CLOSE_MILLISECONDS, MOVED_ON, as_offsets, as_partition, as_places
+from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Partition, PositionLostError
+from connectors.kafka.python_values import CLOSE_MILLISECONDS, MOVED_ON, as_offsets, as_partitions, as_topic_partition
 from connectors.kafka.python_writer import PythonWriter
 from connectors.kafka.settings import Connection, SinkSettings, SourceSettings
 from monitor.errors import CommitRefusedError, ConnectorError
@@ -39,14 +39,14 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         self.changes: deque[OwnershipChange] = deque()
 
     def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
-        self.changes.append(OwnershipChange("revoked", as_places(revoked)))
+        self.changes.append(OwnershipChange("revoked", as_partitions(revoked)))
 
     def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
-        self.changes.append(OwnershipChange("assigned", as_places(assigned)))
+        self.changes.append(OwnershipChange("assigned", as_partitions(assigned)))
 
     def on_partitions_lost(self, lost: Collection[Any]) -> None:
         """Overridden because the default tells the revoked callback, and lost is not revoked."""
-        self.changes.append(OwnershipChange("lost", as_places(lost)))
+        self.changes.append(OwnershipChange("lost", as_partitions(lost)))
 
 
 class _Failures(logging.Filter):
@@ -71,9 +71,9 @@ class PythonReader:
         self._failures = _Failures()
         _Failures.LOGGER.addFilter(self._failures)
         self._listener = _Listener()
-        self._held: frozenset[Place] = frozenset()
+        self._held: frozenset[Partition] = frozenset()
         self._kept: list[Fetched] = []
-        """Fetched and not handed on yet: its place is held, or was when it came."""
+        """Fetched and not handed on yet: its partition is held, or was when it came."""
         self._settled = time.monotonic()
         """When this member was last not joining."""
         strategy = {"cooperative": CooperativeStickyAssignor, "range": RangePartitionAssignor}[settings.strategy]
@@ -106,9 +106,9 @@ class PythonReader:
         for topic in topics:
             self._ask(self._consumer.partitions_for_topic, topic)
 
-    def assign(self, places: Collection[Place]) -> None:
-        self._consumer.assign([as_partition(place) for place in places])
-        self._listener.changes.append(OwnershipChange("assigned", frozenset(places)))
+    def assign(self, partitions: Collection[Partition]) -> None:
+        self._consumer.assign([as_topic_partition(partition) for partition in partitions])
+        self._listener.changes.append(OwnershipChange("assigned", frozenset(partitions)))
 
     def changes(self) -> Sequence[OwnershipChange]:
         waiting = self._listener.changes
@@ -117,15 +117,15 @@ class PythonReader:
     def changed(self) -> bool:
         return bool(self._listener.changes)
 
-    def seek(self, positions: Mapping[Place, int]) -> None:
-        self._kept = [each for each in self._kept if each.place not in positions]
-        for place, offset in positions.items():
-            self._consumer.seek(as_partition(place), offset)
+    def seek(self, positions: Mapping[Partition, int]) -> None:
+        self._kept = [each for each in self._kept if each.partition not in positions]
+        for partition, offset in positions.items():
+            self._consumer.seek(as_topic_partition(partition), offset)
 
     def poll(self, timeout: float) -> Sequence[Fetched]:
-        ready = [each for each in self._kept if each.place not in self._held]
+        ready = [each for each in self._kept if each.partition not in self._held]
         if ready:
-            self._kept = [each for each in self._kept if each.place in self._held]
+            self._kept = [each for each in self._kept if each.partition in self._held]
             return ready
         joining = self._joining()
         fetched = self._fetch(timeout, _EVERYTHING if self._held else None)
@@ -151,7 +151,7 @@ class PythonReader:
 
     def _join_anew(self) -> None:
         log.warning("Kafka: joining group %s anew: the client forgot that it was joining", self._settings.group)
-        ours = as_places(self._consumer.assignment())
+        ours = as_partitions(self._consumer.assignment())
         self._ask(self._consumer.unsubscribe)
         self._listener.changes.append(OwnershipChange("revoked", ours))
         self.subscribe(self._settings.topics)
@@ -171,58 +171,63 @@ class PythonReader:
             raise ConnectorError(f"cannot read from Kafka: {error}") from error
         return [_fetched(partition, records) for partition, records in polled.items() if records]
 
-    def hold(self, places: Collection[Place]) -> None:
+    def hold(self, partitions: Collection[Partition]) -> None:
         """A partition that is paused in the middle of what was fetched of it may never be read again.
 
         kafka-python 3.0.12 puts such a rest aside and fetches nothing of the partition until it takes the rest up,
         which it does not once another partition's has been read. So there is no rest: all that has been fetched is
         kept here before a pause, and while anything is paused, polls take all there is.
         """
-        wanted = {as_partition(place) for place in places} & self._consumer.assignment()
+        wanted = {as_topic_partition(partition) for partition in partitions} & self._consumer.assignment()
         paused = self._consumer.paused()
         if wanted - paused:
             with suppress(PositionLostError):  # it comes again with the next poll
                 self._kept += self._fetch(0.0, _EVERYTHING)
-        self._held = frozenset(places)
+        self._held = frozenset(partitions)
         self._consumer.pause(*(wanted - paused))
         self._consumer.resume(*(paused - wanted))
 
-    def committed(self, places: Collection[Place]) -> Mapping[Place, CommittedOffset]:
-        found = {place: self._ask(self._consumer.committed, as_partition(place), metadata=True) for place in places}
+    def committed(self, partitions: Collection[Partition]) -> Mapping[Partition, CommittedOffset]:
+        committed = {
+            partition: self._ask(self._consumer.committed, as_topic_partition(partition), metadata=True)
+            for partition in partitions
+        }
         return {
-            place: CommittedOffset(each.offset, each.metadata or "")
-            for place, each in found.items()
+            partition: CommittedOffset(each.offset, each.metadata or "")
+            for partition, each in committed.items()
             if each is not None
         }
 
-    def earliest(self, places: Collection[Place]) -> Mapping[Place, int]:
-        return self._offsets(self._consumer.beginning_offsets, places)
+    def earliest(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        return self._offsets(self._consumer.beginning_offsets, partitions)
 
-    def latest(self, places: Collection[Place]) -> Mapping[Place, int]:
-        return self._offsets(self._consumer.end_offsets, places)
+    def latest(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        return self._offsets(self._consumer.end_offsets, partitions)
 
-    def at_time(self, places: Collection[Place], milliseconds: int) -> Mapping[Place, int]:
-        ends = self.latest(places)
-        wanted = {as_partition(place): milliseconds for place in places}
-        found = self._ask(self._consumer.offsets_for_times, wanted)
+    def at_time(self, partitions: Collection[Partition], milliseconds: int) -> Mapping[Partition, int]:
+        ends = self.latest(partitions)
+        wanted = {as_topic_partition(partition): milliseconds for partition in partitions}
+        answered = self._ask(self._consumer.offsets_for_times, wanted)
         return {
-            place: ends[place] if found.get(as_partition(place)) is None else found[as_partition(place)].offset
-            for place in places
+            partition: ends[partition]
+            if answered.get(as_topic_partition(partition)) is None
+            else answered[as_topic_partition(partition)].offset
+            for partition in partitions
         }
 
-    def position(self, place: Place) -> int | None:
-        if as_partition(place) not in self._consumer.assignment():
+    def position(self, partition: Partition) -> int | None:
+        if as_topic_partition(partition) not in self._consumer.assignment():
             return None
         for each in self._kept:
-            if each.place == place:
+            if each.partition == partition:
                 return int(each.offsets[0])
-        offset: int | None = self._ask(self._consumer.position, as_partition(place), timeout_ms=0)
+        offset: int | None = self._ask(self._consumer.position, as_topic_partition(partition), timeout_ms=0)
         return offset
 
-    def highwater(self, place: Place) -> int | None:
-        if as_partition(place) not in self._consumer.assignment():
+    def highwater(self, partition: Partition) -> int | None:
+        if as_topic_partition(partition) not in self._consumer.assignment():
             return None
-        offset: int | None = self._ask(self._consumer.highwater, as_partition(place))
+        offset: int | None = self._ask(self._consumer.highwater, as_topic_partition(partition))
         return offset
 
     @property
@@ -236,7 +241,7 @@ class PythonReader:
     def outsider(self) -> object:
         return self._settings.group
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def commit(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         try:
             self._consumer.commit(as_offsets(offsets), timeout_ms=self._settings.poll_interval // 1000)
         except MOVED_ON as error:
@@ -248,9 +253,9 @@ class PythonReader:
         _Failures.LOGGER.removeFilter(self._failures)
         self._consumer.close(autocommit=False, timeout_ms=CLOSE_MILLISECONDS)
 
-    def _offsets(self, ask: Callable[..., Any], places: Collection[Place]) -> Mapping[Place, int]:
-        found = self._ask(ask, [as_partition(place) for place in places])
-        return {Place(*partition): offset for partition, offset in found.items()}
+    def _offsets(self, ask: Callable[..., Any], partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        offsets = self._ask(ask, [as_topic_partition(partition) for partition in partitions])
+        return {Partition(*partition): offset for partition, offset in offsets.items()}
 
     def _ask(self, question: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         try:
@@ -274,10 +279,10 @@ def writer(settings: SinkSettings, transactional_id: str | None) -> PythonWriter
     return PythonWriter(settings, transactional_id)
 
 
-def _lost(error: OffsetOutOfRangeError) -> dict[Place, int]:
+def _lost(error: OffsetOutOfRangeError) -> dict[Partition, int]:
     """The library passes {partition: position} as the error's argument."""
     positions = next((argument for argument in error.args if isinstance(argument, dict)), {})
-    return {Place(*partition): int(at) for partition, at in positions.items()}
+    return {Partition(*partition): int(at) for partition, at in positions.items()}
 
 
 def _fetched(partition: Any, records: list[Any]) -> Fetched:
@@ -285,7 +290,7 @@ def _fetched(partition: Any, records: list[Any]) -> Fetched:
     dense = last - first + 1 == count  # nothing compacted away, no transaction marker in between
     offsets = np.arange(first, last + 1) if dense else np.fromiter((r.offset for r in records), np.int64, count)
     return Fetched(
-        place=Place(*partition),
+        partition=Partition(*partition),
         records=[record.value for record in records],
         offsets=offsets,
         timestamps=np.fromiter((record.timestamp for record in records), np.int64, count) * 1000,

@@ -13,7 +13,7 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata
 
-from connectors.kafka.driver import CommittedOffset, Place
+from connectors.kafka.driver import CommittedOffset, Partition
 
 MOVED_ON = (
     CommitFailedError,
@@ -29,13 +29,16 @@ MOVED_ON = (
 CLOSE_MILLISECONDS = 1000
 
 
-def as_places(partitions: Collection[Any]) -> frozenset[Place]:
-    return frozenset(Place(*partition) for partition in partitions)
+def as_partitions(given: Collection[Any]) -> frozenset[Partition]:
+    return frozenset(Partition(*each) for each in given)
 
 
-def as_partition(place: Place) -> Any:
-    return TopicPartition(*place)
+def as_topic_partition(partition: Partition) -> Any:
+    return TopicPartition(*partition)
 
 
-def as_offsets(offsets: Mapping[Place, CommittedOffset]) -> dict[Any, Any]:
-    return {as_partition(place): OffsetAndMetadata(each.offset, each.metadata, -1) for place, each in offsets.items()}
+def as_offsets(offsets: Mapping[Partition, CommittedOffset]) -> dict[Any, Any]:
+    return {
+        as_topic_partition(partition): OffsetAndMetadata(each.offset, each.metadata, -1)
+        for partition, each in offsets.items()
+    }

@@ -15,7 +15,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from connectors.kafka import cluster
-from connectors.kafka.driver import CommittedOffset, Place, Record
+from connectors.kafka.driver import CommittedOffset, Partition, Record
 from connectors.kafka.python_values import CLOSE_MILLISECONDS, MOVED_ON, as_offsets
 from connectors.kafka.settings import SinkSettings
 from connectors.kafka.watchdog import within
@@ -98,7 +98,7 @@ class PythonWriter:
         futures, self._futures = self._futures, []
         self._flush(self._producer, futures)
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset], membership: object) -> None:
+    def commit(self, offsets: Mapping[Partition, CommittedOffset], membership: object) -> None:
         """A producer that does not answer is replaced: its successor ends the transaction, one way or the other.
 
         A request to a coordinator whose broker refuses the connection is dropped by kafka-python 3.0.12, and whoever
@@ -125,7 +125,7 @@ class PythonWriter:
             self._replace("abort")
 
     def _end(
-        self, producer: Any, futures: Sequence[Any], offsets: Mapping[Place, CommittedOffset], membership: object
+        self, producer: Any, futures: Sequence[Any], offsets: Mapping[Partition, CommittedOffset], membership: object
     ) -> None:
         """Of this very producer: when this is late, the next one has taken its place."""
         self._flush(producer, futures)

@@ -171,8 +171,8 @@ class SinkSettings:
     @property
     def topics(self) -> tuple[str, ...]:
         """Every topic that is written to."""
-        found = (self.results, self.recalibrations, self.events, self.dead_letters, self.states)
-        return tuple(dict.fromkeys(topic for topic in found if topic is not None))
+        topics = (self.results, self.recalibrations, self.events, self.dead_letters, self.states)
+        return tuple(dict.fromkeys(topic for topic in topics if topic is not None))
 
 
 RECONNECT_MILLISECONDS = 1000

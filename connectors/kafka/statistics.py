@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from connectors.kafka.driver import Place
+from connectors.kafka.driver import Partition
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceStatistics:
+class PartitionStatistics:
     """One assigned partition."""
 
     position: int
@@ -34,7 +34,7 @@ class PlaceStatistics:
 class SourceStatistics:
     """A Kafka source: totals count since the start of the process."""
 
-    places: Mapping[Place, PlaceStatistics] = field(default_factory=dict)
+    partitions: Mapping[Partition, PartitionStatistics] = field(default_factory=dict)
     records: int = 0
     polls: int = 0
     assigned: int = 0

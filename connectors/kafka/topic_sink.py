@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from connectors.kafka.driver import CommittedOffset, Place, Reader, Record, Writer
+from connectors.kafka.driver import CommittedOffset, Partition, Reader, Record, Writer
 from connectors.kafka.progress import table_from_metadata, table_to_metadata, to_metadata
 from connectors.kafka.settings import SinkSettings, SourceSettings
 from connectors.kafka.statistics import SinkStatistics
@@ -38,7 +38,7 @@ class Positions(Protocol):
 
     def recover(self) -> Checkpoint | None: ...
 
-    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, CommittedOffset]:
+    def offsets(self, checkpoint: Checkpoint) -> Mapping[Partition, CommittedOffset]:
         """A checkpoint as offsets of the group."""
         ...
 
@@ -47,11 +47,11 @@ class Positions(Protocol):
         """What proves that they are ours to commit; None if that is in doubt."""
         ...
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def commit(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         """Commit without a transaction."""
         ...
 
-    def committed(self, offsets: Mapping[Place, CommittedOffset]) -> None: ...
+    def committed(self, offsets: Mapping[Partition, CommittedOffset]) -> None: ...
 
     def refused(self) -> None: ...
 
@@ -63,27 +63,31 @@ class OwnGroup:
 
     def __init__(self, connect: Callable[[], Reader], topic: str) -> None:
         self._connect = connect
-        self._place = Place(topic, 0)
+        self._partition = Partition(topic, 0)
 
     @cached_property
     def _reader(self) -> Reader:
         return self._connect()
 
     def recover(self) -> Checkpoint | None:
-        found = self._reader.committed([self._place]).get(self._place)
-        return None if found is None else Checkpoint(table_from_metadata(found.metadata) if found.metadata else {})
+        committed = self._reader.committed([self._partition]).get(self._partition)
+        return (
+            None
+            if committed is None
+            else Checkpoint(table_from_metadata(committed.metadata) if committed.metadata else {})
+        )
 
-    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, CommittedOffset]:
-        return {self._place: CommittedOffset(0, table_to_metadata(checkpoint.progress))}
+    def offsets(self, checkpoint: Checkpoint) -> Mapping[Partition, CommittedOffset]:
+        return {self._partition: CommittedOffset(0, table_to_metadata(checkpoint.progress))}
 
     @property
     def membership(self) -> object | None:
         return self._reader.outsider()
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def commit(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         self._reader.commit(offsets)
 
-    def committed(self, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def committed(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         """Nothing to remember: nobody else writes there."""
 
     def refused(self) -> None:
@@ -98,16 +102,16 @@ class OwnGroup:
 class Member(Protocol):
     """What the sink needs of a Kafka source that is a member of a group."""
 
-    def places(self) -> Mapping[str, Place]: ...
+    def by_name(self) -> Mapping[str, Partition]: ...
 
-    def streams(self, place: Place) -> Collection[str]: ...
+    def streams(self, partition: Partition) -> Collection[str]: ...
 
     @property
     def membership(self) -> object | None: ...
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None: ...
+    def commit(self, offsets: Mapping[Partition, CommittedOffset]) -> None: ...
 
-    def committed(self, offsets: Mapping[Place, CommittedOffset]) -> None: ...
+    def committed(self, offsets: Mapping[Partition, CommittedOffset]) -> None: ...
 
     def refused(self) -> None: ...
 
@@ -122,22 +126,24 @@ class SourceGroup:
         """Positions come with the partitions: the source reads them when they are assigned."""
         return None
 
-    def offsets(self, checkpoint: Checkpoint) -> Mapping[Place, CommittedOffset]:
-        places = self.source.places()
+    def offsets(self, checkpoint: Checkpoint) -> Mapping[Partition, CommittedOffset]:
+        partitions = self.source.by_name()
         return {
-            places[name]: CommittedOffset(progress.offset, to_metadata(progress, self.source.streams(places[name])))
+            partitions[name]: CommittedOffset(
+                progress.offset, to_metadata(progress, self.source.streams(partitions[name]))
+            )
             for name, progress in checkpoint.progress.items()
-            if name in places
+            if name in partitions
         }
 
     @property
     def membership(self) -> object | None:
         return self.source.membership
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def commit(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         self.source.commit(offsets)
 
-    def committed(self, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def committed(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         self.source.committed(offsets)
 
     def refused(self) -> None:
@@ -247,13 +253,13 @@ class KafkaSink:
         )
         seconds = self.settings.commit_timeout / 1e6
         with closing(reader), closing(beyond), self._guard.limit("reading messages back", seconds):
-            places = [Place(topic, number) for number in reader.partitions(topic)]
+            partitions = [Partition(topic, number) for number in reader.partitions(topic)]
             # Where writing stands, not what is settled so far: a transaction whose offsets count already may be about
             # to be settled in this topic.
-            ends = beyond.latest(places)
-            reader.assign(places)
-            reader.seek(reader.earliest(places))
-            while any((reader.position(place) or 0) < end for place, end in ends.items()):
+            ends = beyond.latest(partitions)
+            reader.assign(partitions)
+            reader.seek(reader.earliest(partitions))
+            while any((reader.position(partition) or 0) < end for partition, end in ends.items()):
                 for fetched in reader.poll(_READ_BACK_POLL):
                     yield from (record for record in fetched.records if record is not None)
 
@@ -274,7 +280,7 @@ class KafkaSink:
         now = self._statistics
         return SinkReport(now.commits, now.aborted) if self._transactional else SinkReport()
 
-    def _commit(self, offsets: Mapping[Place, CommittedOffset]) -> bool:
+    def _commit(self, offsets: Mapping[Partition, CommittedOffset]) -> bool:
         """Whether there was anything to commit."""
         membership = self._positions.membership
         if membership is None:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from connectors.kafka.driver import CommittedOffset, Fetched, Place, PositionLostError, Reader
+from connectors.kafka.driver import CommittedOffset, Fetched, Partition, PositionLostError, Reader
 from connectors.kafka.progress import from_metadata, shared_with
 from connectors.kafka.settings import SourceSettings, start_time
-from connectors.kafka.statistics import PlaceStatistics, SourceStatistics
+from connectors.kafka.statistics import PartitionStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
 from monitor.errors import ConnectorError
 from monitor.ports import Checkpoint, PartitionReport, Progress, RawBatch, Reassignment, Report
@@ -43,16 +43,16 @@ class KafkaSource:
         self._guard = guard
         self._clock = clock
         self._stalls = Stalls(settings.stall_timeout / 1e6)
-        self._next: dict[Place, int] = {}
+        self._next: dict[Partition, int] = {}
         """The partitions that the service knows of, and the next record that it wants from each."""
-        self._committed: dict[Place, CommittedOffset] = {}
+        self._committed: dict[Partition, CommittedOffset] = {}
         """What the group's commit says of each, as far as we know."""
-        self._streams: dict[Place, set[str]] = {}
+        self._streams: dict[Partition, set[str]] = {}
         """The streams that each has brought."""
         self._spread: frozenset[str] = frozenset()
-        self._doubtful: frozenset[Place] = frozenset()
-        self._held: frozenset[Place] = frozenset()
-        self._everything: frozenset[Place] = frozenset()
+        self._doubtful: frozenset[Partition] = frozenset()
+        self._held: frozenset[Partition] = frozenset()
+        self._everything: frozenset[Partition] = frozenset()
         self._checkpoint: Checkpoint | None = None
         self._membership: object | None = None
         self._member_since = self._watched = self._compared = clock()
@@ -66,7 +66,9 @@ class KafkaSource:
         """Join the group, or take all partitions; either way `reassigned` announces them."""
         self._checkpoint = checkpoint
         topics = self.settings.topics
-        self._everything = frozenset(Place(topic, each) for topic in topics for each in self._reader.partitions(topic))
+        self._everything = frozenset(
+            Partition(topic, each) for topic in topics for each in self._reader.partitions(topic)
+        )
         self._member_since = self._clock()
         if self.settings.group is not None:
             self._reader.subscribe(topics)
@@ -83,15 +85,15 @@ class KafkaSource:
         before = frozenset(self._next)
         ours, gone = set(before), set(self._doubtful)
         for change in changes:
-            self._count(change.kind, len(change.places))
+            self._count(change.kind, len(change.partitions))
             if change.kind == "assigned":
-                ours |= change.places
+                ours |= change.partitions
             else:
-                ours -= change.places
-                gone |= change.places & before
+                ours -= change.partitions
+                gone |= change.partitions & before
         gone |= self._moved((ours & before) - gone)
-        self._next = {place: self._next[place] for place in before - gone}
-        self._streams = {place: streams for place, streams in self._streams.items() if place not in gone}
+        self._next = {partition: self._next[partition] for partition in before - gone}
+        self._streams = {partition: streams for partition, streams in self._streams.items() if partition not in gone}
         # What was fetched while the change was pending was dropped: the partitions that stay read it again.
         self._reader.seek(self._next)
         came = self._begin(ours - (before - gone))
@@ -100,10 +102,10 @@ class KafkaSource:
         log.debug("partitions gone: %s; came: %s", sorted(p.name for p in gone), sorted(came))
         if self.settings.group is not None and not self._next:
             log.warning("this member of group %s has no partitions: are there more members?", self.settings.group)
-        return Reassignment(gone=frozenset(place.name for place in gone), came=came)
+        return Reassignment(gone=frozenset(partition.name for partition in gone), came=came)
 
     def poll(self, timeout: float, held: Collection[str] = ()) -> Sequence[RawBatch]:
-        self._hold(frozenset(place for place in self._next if place.name in held))
+        self._hold(frozenset(partition for partition in self._next if partition.name in held))
         with self._guard.limit("a poll of Kafka", timeout + _HUNG_AFTER):
             fetched = self._fetch(timeout)
         now = self._clock()
@@ -118,14 +120,14 @@ class KafkaSource:
         return [batch for each in fetched if (batch := self._wanted(each)) is not None]
 
     def partitions(self) -> Sequence[str]:
-        return [place.name for place in sorted(self._next)]
+        return [partition.name for partition in sorted(self._next)]
 
     def waiting(self, partition: str) -> bool:
         """Unknown counts as waiting: only a partition that is known to be empty may be set aside."""
-        place = next((place for place in self._next if place.name == partition), None)
-        if place is None:
+        known = self.by_name().get(partition)
+        if known is None:
             return False
-        position, end = self._reader.position(place), self._reader.highwater(place)
+        position, end = self._reader.position(known), self._reader.highwater(known)
         return position is None or end is None or position < end
 
     @property
@@ -139,24 +141,24 @@ class KafkaSource:
 
     def saw(self, partition: str, streams: Collection[str]) -> None:
         """The service says which streams a batch held: a stream should not come to several members."""
-        place = self.places().get(partition)
-        if place is not None:
-            self._streams.setdefault(place, set()).update(streams)
+        known = self.by_name().get(partition)
+        if known is not None:
+            self._streams.setdefault(known, set()).update(streams)
 
-    def streams(self, place: Place) -> Collection[str]:
+    def streams(self, partition: Partition) -> Collection[str]:
         """The streams that a partition of ours has brought."""
-        return self._streams.get(place, ())
+        return self._streams.get(partition, ())
 
     @property
     def membership(self) -> object | None:
         """Proof of the generation in which our partitions were last known to be ours; None while in doubt."""
         return self._membership
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def commit(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         """Commit to the group without a transaction."""
         self._reader.commit(offsets)
 
-    def committed(self, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def committed(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         """The sink says: this is what the group's commit says now."""
         self._committed |= offsets
 
@@ -166,23 +168,25 @@ class KafkaSource:
         self._membership = None
         self._statistics = replace(self._statistics, restarted=self._statistics.restarted + 1)
 
-    def places(self) -> Mapping[str, Place]:
+    def by_name(self) -> Mapping[str, Partition]:
         """The partitions that the service knows of, by name."""
-        return {place.name: place for place in self._next}
+        return {partition.name: partition for partition in self._next}
 
     @property
     def statistics(self) -> SourceStatistics:
         """A snapshot, for metrics."""
-        places = {place: self._place_statistics(place, at) for place, at in sorted(self._next.items())}
-        return replace(self._statistics, places=places, alone=self._everything <= frozenset(self._next))
+        partitions = {
+            partition: self._partition_statistics(partition, at) for partition, at in sorted(self._next.items())
+        }
+        return replace(self._statistics, partitions=partitions, alone=self._everything <= frozenset(self._next))
 
     def report(self) -> Report:
         """The same for whoever knows nothing about Kafka."""
         now = self.statistics
         return Report(
             partitions=tuple(
-                PartitionReport(place.name, place.topic, one.position, one.lag, one.commit_lag)
-                for place, one in now.places.items()
+                PartitionReport(partition.name, partition.topic, one.position, one.lag, one.commit_lag)
+                for partition, one in now.partitions.items()
             ),
             rebalances=now.rebalances,
             lost=now.lost,
@@ -197,23 +201,23 @@ class KafkaSource:
         settled = self.settings.group is None or self._reader.membership() is not None
         return 0.0 if settled else self._clock() - self._member_since
 
-    def _lagging(self) -> dict[Place, int]:
+    def _lagging(self) -> dict[Partition, int]:
         """Where reading stands in the partitions in which records are known to wait."""
-        ends = {place: self._reader.highwater(place) for place in self._next if place not in self._held}
-        at = {place: self._reader.position(place) for place in ends}
+        ends = {partition: self._reader.highwater(partition) for partition in self._next if partition not in self._held}
+        at = {partition: self._reader.position(partition) for partition in ends}
         return {
-            place: position
-            for place, end in ends.items()
-            if end is not None and (position := at[place]) is not None and position < end
+            partition: position
+            for partition, end in ends.items()
+            if end is not None and (position := at[partition]) is not None and position < end
         }
 
-    def _place_statistics(self, place: Place, position: int) -> PlaceStatistics:
-        committed = self._committed.get(place)
-        return PlaceStatistics(
-            position=self._reader.position(place) or position,
+    def _partition_statistics(self, partition: Partition, position: int) -> PartitionStatistics:
+        committed = self._committed.get(partition)
+        return PartitionStatistics(
+            position=self._reader.position(partition) or position,
             committed=None if committed is None else committed.offset,
-            end=self._reader.highwater(place),
-            held=place in self._held,
+            end=self._reader.highwater(partition),
+            held=partition in self._held,
         )
 
     def _check_membership(self, now: float) -> None:
@@ -239,8 +243,8 @@ class KafkaSource:
         if self.settings.group is None or not foreign or not ours:
             self._spread = frozenset()
             return
-        found = self._reader.committed(foreign)
-        spread = frozenset[str]().union(*(shared_with(each.metadata, ours) for each in found.values()))
+        committed = self._reader.committed(foreign)
+        spread = frozenset[str]().union(*(shared_with(each.metadata, ours) for each in committed.values()))
         for stream in sorted(spread - self._spread):
             log.error(
                 "stream %s also comes through partitions that other members of group %s read: each of them publishes"
@@ -250,51 +254,62 @@ class KafkaSource:
             )
         self._spread = spread
 
-    def _moved(self, places: Collection[Place]) -> frozenset[Place]:
+    def _moved(self, partitions: Collection[Partition]) -> frozenset[Partition]:
         """Those that somebody else has committed since we did."""
         if self.settings.group is None:
             return frozenset()
-        found = self._reader.committed(places)
-        return frozenset(place for place in places if found.get(place) != self._committed.get(place))
+        committed = self._reader.committed(partitions)
+        return frozenset(
+            partition for partition in partitions if committed.get(partition) != self._committed.get(partition)
+        )
 
-    def _begin(self, places: Collection[Place]) -> dict[str, Progress]:
+    def _begin(self, partitions: Collection[Partition]) -> dict[str, Progress]:
         """Where each partition goes on: at its commit, or where the settings say; reading is sent there."""
-        progress = self._known_progress(places)
+        progress = self._known_progress(partitions)
         progress |= {
-            place: Progress(offset)
-            for place, offset in self._starts([place for place in places if place not in progress]).items()
+            partition: Progress(offset)
+            for partition, offset in self._starts(
+                [partition for partition in partitions if partition not in progress]
+            ).items()
         }
-        earliest = self._reader.earliest(places)
-        overtaken = {place: each.offset for place, each in progress.items() if each.offset < earliest[place]}
-        for place, offset in self._overtaken(overtaken, earliest).items():
-            progress[place] = replace(progress[place], offset=offset)
-        positions = {place: each.offset for place, each in progress.items()}
+        earliest = self._reader.earliest(partitions)
+        overtaken = {
+            partition: each.offset for partition, each in progress.items() if each.offset < earliest[partition]
+        }
+        for partition, offset in self._overtaken(overtaken, earliest).items():
+            progress[partition] = replace(progress[partition], offset=offset)
+        positions = {partition: each.offset for partition, each in progress.items()}
         self._reader.seek(positions)
         self._next |= positions
-        return {place.name: progress[place] for place in sorted(progress)}
+        return {partition.name: progress[partition] for partition in sorted(progress)}
 
-    def _known_progress(self, places: Collection[Place]) -> dict[Place, Progress]:
+    def _known_progress(self, partitions: Collection[Partition]) -> dict[Partition, Progress]:
         if self.settings.group is None:
             known = self._checkpoint.progress if self._checkpoint is not None else {}
-            return {place: known[place.name] for place in places if place.name in known}
-        found = self._reader.committed(places)
-        self._committed = {place: each for place, each in self._committed.items() if place not in places} | dict(found)
-        return {place: from_metadata(place.name, each.offset, each.metadata) for place, each in found.items()}
+            return {partition: known[partition.name] for partition in partitions if partition.name in known}
+        committed = self._reader.committed(partitions)
+        self._committed = {
+            partition: each for partition, each in self._committed.items() if partition not in partitions
+        } | dict(committed)
+        return {
+            partition: from_metadata(partition.name, each.offset, each.metadata)
+            for partition, each in committed.items()
+        }
 
-    def _starts(self, places: Collection[Place]) -> Mapping[Place, int]:
+    def _starts(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
         start = self.settings.start
         moment = start_time(start)
         if moment is not None:
-            return self._reader.at_time(places, moment)
-        return self._reader.earliest(places) if start == "earliest" else self._reader.latest(places)
+            return self._reader.at_time(partitions, moment)
+        return self._reader.earliest(partitions) if start == "earliest" else self._reader.latest(partitions)
 
-    def _overtaken(self, positions: Mapping[Place, int], earliest: Mapping[Place, int]) -> dict[Place, int]:
+    def _overtaken(self, positions: Mapping[Partition, int], earliest: Mapping[Partition, int]) -> dict[Partition, int]:
         """Retention has deleted what should be read next: stop, or go on where records begin, as configured."""
         if not positions:
             return {}
         lost = "; ".join(
-            f"{place.name}: wanted {at}, the topic now begins at {earliest[place]}"
-            for place, at in sorted(positions.items())
+            f"{partition.name}: wanted {at}, the topic now begins at {earliest[partition]}"
+            for partition, at in sorted(positions.items())
         )
         if self.settings.overtaken == "stop":
             raise ConnectorError(
@@ -302,15 +317,15 @@ class KafkaSource:
                 ' without them, set overtaken = "skip"'
             )
         log.error("records were deleted before they were read, going on without them: %s", lost)
-        skipped = sum(max(0, earliest[place] - at) for place, at in positions.items())
+        skipped = sum(max(0, earliest[partition] - at) for partition, at in positions.items())
         self._statistics = replace(self._statistics, skipped=self._statistics.skipped + skipped)
-        return {place: earliest[place] for place in positions}
+        return {partition: earliest[partition] for partition in positions}
 
     def _fetch(self, timeout: float) -> Sequence[Fetched]:
         try:
             return self._reader.poll(timeout)
         except PositionLostError as error:
-            ours = {place: at for place, at in error.positions.items() if place in self._next}
+            ours = {partition: at for partition, at in error.positions.items() if partition in self._next}
             positions = self._overtaken(ours, self._reader.earliest(ours))
             self._reader.seek(positions)
             self._next |= positions
@@ -318,54 +333,56 @@ class KafkaSource:
 
     def _wanted(self, fetched: Fetched) -> RawBatch | None:
         """The records that the service has not had, of the partitions that it knows."""
-        wanted = self._next.get(fetched.place)
+        wanted = self._next.get(fetched.partition)
         if wanted is None or fetched.offsets[-1] < wanted:
             return None
         first = int(fetched.offsets.searchsorted(wanted))
         records = fetched.records[first:] if first else fetched.records
-        self._next[fetched.place] = int(fetched.offsets[-1]) + 1
+        self._next[fetched.partition] = int(fetched.offsets[-1]) + 1
         self._statistics = replace(
             self._statistics,
             records=self._statistics.records + len(records),
         )
         return RawBatch(
-            partition=fetched.place.name,
+            partition=fetched.partition.name,
             records=records,
             offsets=fetched.offsets[first:],
-            next_offset=self._next[fetched.place],
+            next_offset=self._next[fetched.partition],
             timestamps=fetched.timestamps[first:],
         )
 
-    def _hold(self, places: frozenset[Place]) -> None:
-        if places or self._held:
-            self._reader.hold(places)
-        self._held = places
+    def _hold(self, partitions: frozenset[Partition]) -> None:
+        if partitions or self._held:
+            self._reader.hold(partitions)
+        self._held = partitions
 
     def _watch(self, now: float) -> None:
         """End the process when a partition that has records waiting brings none (see `Stalls`)."""
         if now - self._watched < self.settings.stall_timeout / 16e6:
             return
         self._watched = now
-        positions = {place: self._reader.position(place) for place in self._next if place not in self._held}
+        positions = {
+            partition: self._reader.position(partition) for partition in self._next if partition not in self._held
+        }
         suspects = self._stalls.suspects(positions, now)
         try:
             ends = self._reader.latest(suspects) if suspects else {}
         except ConnectorError as error:
             log.warning("cannot ask how far partitions go: %s", error)
             ends = {}
-        stalled = self._stalls.stalled({place: ends.get(place) for place in suspects}, now)
+        stalled = self._stalls.stalled({partition: ends.get(partition) for partition in suspects}, now)
         if stalled:
             raise ConnectorError(
-                f"no record from {', '.join(place.name for place in sorted(stalled))} for"
+                f"no record from {', '.join(partition.name for partition in sorted(stalled))} for"
                 f" {duration_text(self.settings.stall_timeout)} although records wait there, or the brokers are silent"
             )
 
-    def _count(self, kind: str, places: int) -> None:
+    def _count(self, kind: str, many: int) -> None:
         now = self._statistics
         self._statistics = replace(
             now,
-            assigned=now.assigned + places * (kind == "assigned"),
-            revoked=now.revoked + places * (kind == "revoked"),
-            lost=now.lost + places * (kind == "lost"),
+            assigned=now.assigned + many * (kind == "assigned"),
+            revoked=now.revoked + many * (kind == "revoked"),
+            lost=now.lost + many * (kind == "lost"),
             rebalances=now.rebalances + (kind == "assigned" and self.settings.group is not None),
         )

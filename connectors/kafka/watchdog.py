@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
-from connectors.kafka.driver import Place
+from connectors.kafka.driver import Partition
 
 log = logging.getLogger(__name__)
 
@@ -92,34 +92,35 @@ class Stalls:
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
-        self._seen: dict[Place, tuple[int | None, float]] = {}
-        self._lagging: dict[Place, tuple[int, float]] = {}
+        self._seen: dict[Partition, tuple[int | None, float]] = {}
+        self._lagging: dict[Partition, tuple[int, float]] = {}
 
-    def suspects(self, positions: Mapping[Place, int | None], now: float) -> list[Place]:
+    def suspects(self, positions: Mapping[Partition, int | None], now: float) -> list[Partition]:
         """The partitions whose position has not moved for half the patience: worth asking how far they go."""
-        moved = {place: at for place, at in positions.items() if self._seen.get(place, (at, -1.0))[0] != at}
-        kept = {place: self._seen.get(place, (at, now)) for place, at in positions.items()}
-        self._seen = kept | {place: (at, now) for place, at in moved.items()}
-        return [place for place, (_, since) in self._seen.items() if now - since > self._patience / 2]
+        moved = {partition: at for partition, at in positions.items() if self._seen.get(partition, (at, -1.0))[0] != at}
+        kept = {partition: self._seen.get(partition, (at, now)) for partition, at in positions.items()}
+        self._seen = kept | {partition: (at, now) for partition, at in moved.items()}
+        return [partition for partition, (_, since) in self._seen.items() if now - since > self._patience / 2]
 
-    def longest(self, lagging: Mapping[Place, int], now: float) -> float:
+    def longest(self, lagging: Mapping[Partition, int], now: float) -> float:
         """For how long the worst of the partitions in which records wait has stood where it is, as far as was asked."""
         before = self._lagging
         self._lagging = {
-            place: before[place] if before.get(place, (None,))[0] == at else (at, now) for place, at in lagging.items()
+            partition: before[partition] if before.get(partition, (None,))[0] == at else (at, now)
+            for partition, at in lagging.items()
         }
         return max((now - since for _, since in self._lagging.values()), default=0.0)
 
-    def stalled(self, ends: Mapping[Place, int | None], now: float) -> list[Place]:
+    def stalled(self, ends: Mapping[Partition, int | None], now: float) -> list[Partition]:
         """Those of the suspects that have not moved for the whole patience although records wait, or no one answers.
 
         A partition at its end waits for nothing: its patience begins again.
         """
-        found = []
-        for place, end in ends.items():
-            at, since = self._seen[place]
+        stalled = []
+        for partition, end in ends.items():
+            at, since = self._seen[partition]
             if at is not None and end is not None and at >= end:
-                self._seen[place] = (at, now)
+                self._seen[partition] = (at, now)
             elif now - since > self._patience:
-                found.append(place)
-        return found
+                stalled.append(partition)
+        return stalled

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from connectors.kafka import source_settings
-from connectors.kafka.driver import Place
+from connectors.kafka.driver import Partition
 from connectors.kafka.python_driver import PythonReader
 from tests.kafka.apache import Cluster
 from tests.kafka.topics import Broker, unique
@@ -41,7 +41,7 @@ def test_partitions_that_are_added_while_polls_are_short_are_read(broker: Broker
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
         # Asked for the end of a partition that it does not know, the client looks at the topic at once.
-        added = frozenset({Place(topic, 1), Place(topic, 2)})
+        added = frozenset({Partition(topic, 1), Partition(topic, 2)})
         wait_until(lambda: reader.latest(added).keys() == added, "the client sees three partitions")
         poll_until(reader, 0.0, lambda: reader.membership() is not None and all(map(is_assigned(reader), added)))
     finally:
@@ -63,8 +63,8 @@ def joined(broker: Broker, topic: str) -> PythonReader:
     return reader
 
 
-def is_assigned(reader: PythonReader) -> Callable[[Place], bool]:
-    return lambda place: reader.position(place) is not None
+def is_assigned(reader: PythonReader) -> Callable[[Partition], bool]:
+    return lambda partition: reader.position(partition) is not None
 
 
 def poll_until(reader: PythonReader, seconds: float, reached: Callable[[], bool]) -> None:
@@ -80,4 +80,4 @@ def poll(reader: PythonReader, seconds: float) -> None:
     reader.poll(seconds)
     for change in reader.changes():
         if change.kind == "assigned":
-            reader.seek(dict.fromkeys(change.places, 0))
+            reader.seek(dict.fromkeys(change.partitions, 0))

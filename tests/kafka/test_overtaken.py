@@ -5,7 +5,7 @@ import time
 import pytest
 
 from connectors.kafka import source_settings
-from connectors.kafka.driver import Place, PositionLostError, Reader
+from connectors.kafka.driver import Partition, PositionLostError, Reader
 from connectors.kafka.fast_driver import FastReader
 from connectors.kafka.python_driver import PythonReader
 from tests.kafka.mock import MockCluster
@@ -21,7 +21,7 @@ def test_a_partition_that_lost_its_place_costs_no_record_of_another(
     broker.produce(topic, {0: [b"{}"] * 100, 1: [b"{}"] * 5_000})
     mock_cluster.delete_records(topic, 0, 50)
     reader = driver(source_settings({**broker.options, "bootstrap": broker.bootstrap, "topics": topic}))
-    overtaken, other = Place(topic, 0), Place(topic, 1)
+    overtaken, other = Partition(topic, 0), Partition(topic, 1)
     reader.assign([overtaken, other])
     reader.seek({overtaken: 10, other: 0})
     try:
@@ -32,15 +32,15 @@ def test_a_partition_that_lost_its_place_costs_no_record_of_another(
         reader.close()
 
 
-def read(reader: Reader) -> tuple[dict[Place, list[int]], list[dict[Place, int]]]:
-    """The offsets of all records, and which places were lost; there reading goes on at 50."""
-    found: dict[Place, list[int]] = {}
-    lost: list[dict[Place, int]] = []
+def read(reader: Reader) -> tuple[dict[Partition, list[int]], list[dict[Partition, int]]]:
+    """The offsets of all records, and which partitions were lost; there reading goes on at 50."""
+    found: dict[Partition, list[int]] = {}
+    lost: list[dict[Partition, int]] = []
     deadline = time.monotonic() + 10
     while sum(map(len, found.values())) < 5_050 and time.monotonic() < deadline:
         try:
             for fetched in reader.poll(0.5):
-                found.setdefault(fetched.place, []).extend(fetched.offsets.tolist())
+                found.setdefault(fetched.partition, []).extend(fetched.offsets.tolist())
         except PositionLostError as error:
             lost.append(error.positions)
             reader.seek(dict.fromkeys(error.positions, 50))

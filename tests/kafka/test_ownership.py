@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pytest
 
-from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Place, PositionLostError
+from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Partition, PositionLostError
 from connectors.kafka.progress import to_metadata
 from connectors.kafka.settings import Connection, SourceSettings
 from connectors.kafka.topic_source import KafkaSource
@@ -21,7 +21,7 @@ from monitor.ports.options import Duration
 from tests.connectors.harness import nothing
 
 SECOND = 1_000_000
-P0, P1 = Place("t", 0), Place("t", 1)
+P0, P1 = Partition("t", 0), Partition("t", 1)
 BOTH = frozenset({P0, P1})
 
 
@@ -31,13 +31,15 @@ class TableReader:
     errors = 0
 
     def __init__(self) -> None:
-        self.log: dict[Place, list[bytes]] = {place: [b"%d" % number for number in range(10)] for place in (P0, P1)}
+        self.log: dict[Partition, list[bytes]] = {
+            partition: [b"%d" % number for number in range(10)] for partition in (P0, P1)
+        }
         self.first = dict.fromkeys(self.log, 0)
-        self.group: dict[Place, CommittedOffset] = {}
-        self.at: dict[Place, int] = {}
+        self.group: dict[Partition, CommittedOffset] = {}
+        self.at: dict[Partition, int] = {}
         self.pending: list[OwnershipChange] = []
         self.generation: int | None = 1
-        self.held: frozenset[Place] = frozenset()
+        self.held: frozenset[Partition] = frozenset()
         self.closed = False
 
     def partitions(self, topic: str) -> frozenset[int]:
@@ -46,8 +48,8 @@ class TableReader:
     def subscribe(self, topics: Sequence[str]) -> None:
         self.topics = topics
 
-    def assign(self, places: Collection[Place]) -> None:
-        self.pending.append(OwnershipChange("assigned", frozenset(places)))
+    def assign(self, partitions: Collection[Partition]) -> None:
+        self.pending.append(OwnershipChange("assigned", frozenset(partitions)))
 
     def changes(self) -> Sequence[OwnershipChange]:
         found, self.pending = self.pending, []
@@ -56,42 +58,42 @@ class TableReader:
     def changed(self) -> bool:
         return bool(self.pending)
 
-    def seek(self, positions: Mapping[Place, int]) -> None:
+    def seek(self, positions: Mapping[Partition, int]) -> None:
         self.at |= positions
 
     def poll(self, timeout: float) -> Sequence[Fetched]:
         found = []
-        for place in sorted(set(self.at) - self.held):
-            at = self.at[place]
-            if at < self.first[place]:
-                raise PositionLostError({place: at})
-            records = self.log[place][at : at + 4]
+        for partition in sorted(set(self.at) - self.held):
+            at = self.at[partition]
+            if at < self.first[partition]:
+                raise PositionLostError({partition: at})
+            records = self.log[partition][at : at + 4]
             if records:
-                self.at[place] = at + len(records)
+                self.at[partition] = at + len(records)
                 offsets = np.arange(at, at + len(records))
-                found.append(Fetched(place, records, offsets, offsets * 1000))
+                found.append(Fetched(partition, records, offsets, offsets * 1000))
         return found
 
-    def hold(self, places: Collection[Place]) -> None:
-        self.held = frozenset(places)
+    def hold(self, partitions: Collection[Partition]) -> None:
+        self.held = frozenset(partitions)
 
-    def committed(self, places: Collection[Place]) -> Mapping[Place, CommittedOffset]:
-        return {place: self.group[place] for place in places if place in self.group}
+    def committed(self, partitions: Collection[Partition]) -> Mapping[Partition, CommittedOffset]:
+        return {partition: self.group[partition] for partition in partitions if partition in self.group}
 
-    def earliest(self, places: Collection[Place]) -> Mapping[Place, int]:
-        return {place: self.first[place] for place in places}
+    def earliest(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        return {partition: self.first[partition] for partition in partitions}
 
-    def latest(self, places: Collection[Place]) -> Mapping[Place, int]:
-        return {place: len(self.log[place]) for place in places}
+    def latest(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        return {partition: len(self.log[partition]) for partition in partitions}
 
-    def at_time(self, places: Collection[Place], milliseconds: int) -> Mapping[Place, int]:
-        return dict.fromkeys(places, 5)
+    def at_time(self, partitions: Collection[Partition], milliseconds: int) -> Mapping[Partition, int]:
+        return dict.fromkeys(partitions, 5)
 
-    def position(self, place: Place) -> int | None:
-        return self.at.get(place)
+    def position(self, partition: Partition) -> int | None:
+        return self.at.get(partition)
 
-    def highwater(self, place: Place) -> int | None:
-        return len(self.log[place])
+    def highwater(self, partition: Partition) -> int | None:
+        return len(self.log[partition])
 
     def membership(self) -> object | None:
         return self.generation
@@ -99,16 +101,16 @@ class TableReader:
     def outsider(self) -> object:
         return "g"
 
-    def commit(self, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def commit(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         self.group |= offsets
 
     def close(self) -> None:
         self.closed = True
 
-    def rebalance(self, kind: str, places: frozenset[Place]) -> None:
-        self.pending.append(OwnershipChange(kind, places))  # type: ignore[arg-type]
-        for place in places if kind != "assigned" else ():
-            self.at.pop(place, None)
+    def rebalance(self, kind: str, partitions: frozenset[Partition]) -> None:
+        self.pending.append(OwnershipChange(kind, partitions))  # type: ignore[arg-type]
+        for partition in partitions if kind != "assigned" else ():
+            self.at.pop(partition, None)
 
 
 def source_on(reader: TableReader, **settings: object) -> KafkaSource:
@@ -235,7 +237,7 @@ def test_held_partitions_are_not_fetched_and_come_back() -> None:
     reader = TableReader()
     source = member(reader)
     assert [batch.partition for batch in source.poll(0, held={"t-0"})] == ["t-1"]
-    assert source.statistics.places[P0].held
+    assert source.statistics.partitions[P0].held
     assert [batch.partition for batch in source.poll(0)] == ["t-0", "t-1"]
 
 
@@ -338,9 +340,9 @@ def test_what_is_under_way_is_settled_while_the_partitions_still_are_our_own() -
     seen: list[object] = []
     reader.rebalance("revoked", frozenset({P1}))
     reader.generation = 2
-    source.reassigned(lambda: seen.extend([source.membership, *sorted(source.places())]))
+    source.reassigned(lambda: seen.extend([source.membership, *sorted(source.by_name())]))
     assert seen == [1, "t-0", "t-1"]
-    assert (source.membership, list(source.places())) == (2, ["t-0"])
+    assert (source.membership, list(source.by_name())) == (2, ["t-0"])
     source.reassigned(lambda: seen.append("without a reason"))
     assert "without a reason" not in seen
 

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from connectors.kafka.driver import Place
+from connectors.kafka.driver import Partition
 from connectors.kafka.watchdog import Guard, Stalls, within
 
-A, B = Place("t", 0), Place("t", 1)
+A, B = Partition("t", 0), Partition("t", 1)
 
 
 def test_a_call_that_does_not_come_back_is_reported() -> None:
