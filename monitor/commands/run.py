@@ -148,7 +148,6 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 dead_letter_late=stream.dead_letter_late,
                 awaited=None if stream.labels is None else stream.labels.awaited,
                 corrected=stream.corrected,
-                sampled=stream.changes == "prior-shift",
                 declared=Declared(
                     None if stream.outline is None else _attempt(problems, partial(_outline, stream, schema)),
                     {feature: said.may for feature, said in stream.features.items() if said.may is not None},
@@ -167,8 +166,6 @@ def _states(stream: StreamSettings, config: Config) -> StatePlan:
         windows=stream.alarm.windows,
         of=stream.alarm.of,
         changes=stream.changes,
-        live=stream.corrected == "live",
-        awaiting=stream.labels is not None,
         remembered=0 if config.server is None else config.server.windows,
     )
 

@@ -9,6 +9,7 @@ both together; with every event labelled that is the interval itself.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -123,6 +124,17 @@ class OutcomeResult(result.MessagePart, frozen=True):
         return int(np.datetime64(self.end.removesuffix("Z"), "us").astype(np.int64))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """A window whose labels have come: what is published of it, and the events whose truth is known."""
+
+    result: OutcomeResult
+    posteriors: Matrix
+    """As they were scored."""
+    labels: Labels
+    """Class numbers."""
+
+
 def told(assessment: Assessment) -> bytes:
     """What is kept of a published window."""
     estimate, correction = assessment.prevalence, assessment.recalibration
@@ -152,7 +164,7 @@ def kept(window: Window) -> bytes:
 
 def outcome(
     one: Waiting, found: Found, copies: Stateless, unknown: int, classes: Sequence[str] | None = None
-) -> OutcomeResult:
+) -> Outcome:
     """What the labels show. `trusted` is left to whoever remembers earlier outcomes.
 
     `classes` are those that the labels' numbers stand for, where they are not the window's own.
@@ -167,7 +179,7 @@ def outcome(
     scores = _scores(posteriors, labels, said)
     selective = _selective(columns, own)
     realised = _classes(labels, max(one.events, labels.size), said)
-    return OutcomeResult(
+    found_out = OutcomeResult(
         schema=SCHEMA_ID,
         stream=one.stream,
         segment="",
@@ -196,6 +208,7 @@ def outcome(
         doubt="",
         versions=result.Versions(__version__, said.reference),
     )
+    return Outcome(found_out, posteriors, labels)
 
 
 def ids(rows: bytes | None) -> Sequence[str | None]:
@@ -203,9 +216,9 @@ def ids(rows: bytes | None) -> Sequence[str | None]:
     return () if rows is None else unpacked(rows)[1] or ()
 
 
-def trusted(found: OutcomeResult, yes: bool, doubt: str) -> OutcomeResult:
-    """With what it and earlier outcomes say about the estimates."""
-    return msgspec.structs.replace(found, trusted=yes, doubt=doubt)
+def trusted(found: OutcomeResult, doubt: str) -> OutcomeResult:
+    """With what it and earlier outcomes say about the estimates: why not to trust them, or nothing."""
+    return msgspec.structs.replace(found, trusted=not doubt, doubt=doubt)
 
 
 def json_schema() -> dict[str, Any]:

@@ -212,35 +212,12 @@ class LabelStore:
         with self._trouble():
             return int(self._db.execute(_UNKNOWN, bounds).fetchone()[0])
 
-    def remember(self, one: Waiting, told: bytes) -> None:
-        """Keep what an outcome showed, for judging how far to trust the estimates."""
-        with self._trouble():
-            self._db.execute(
-                "INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", (one.stream, one.deadline, one.window, told)
-            )
-
-    def remembered(self, stream: str, until: int, most: int) -> list[bytes]:
-        """What the last outcomes up to an event time showed; the newest is last."""
-        with self._trouble():
-            rows = self._db.execute(
-                "SELECT told FROM outcomes WHERE stream = ? AND deadline <= ? ORDER BY deadline DESC, window DESC "
-                "LIMIT ?",
-                (stream, until, most),
-            ).fetchall()
-        return [row[0] for row in reversed(rows)]
-
-    def settled(self, windows: Iterable[tuple[str, int, str]], keep_outcomes: int) -> None:
-        """Outcomes, by stream, deadline and window, are out for good: let go of the windows and of older outcomes."""
+    def settled(self, windows: Iterable[tuple[str, int, str]]) -> None:
+        """Outcomes, by stream, deadline and window, are out for good: let go of the windows."""
         out = sorted(windows)
         with self._trouble():
             self._db.execute("DELETE FROM noted")
             self._db.executemany("DELETE FROM windows WHERE stream = ? AND deadline = ? AND window = ?", out)
-            for stream, deadline in {stream: deadline for stream, deadline, _ in out}.items():
-                self._db.execute(
-                    "DELETE FROM outcomes WHERE stream = ?1 AND deadline < (SELECT min(deadline) FROM (SELECT deadline "
-                    "FROM outcomes WHERE stream = ?1 AND deadline <= ?2 ORDER BY deadline DESC LIMIT ?3))",
-                    (stream, deadline, keep_outcomes),
-                )
 
     def drop(self, stream: str, deadline: int, window: str) -> None:
         """Take back a window."""

@@ -6,13 +6,12 @@ over the classes) means that the estimates are off, and that nothing should be c
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 from scipy.stats import binom
 
 from monitor.labels.outcomes import OutcomeResult
-from monitor.tolerances import INTERVAL_MISSES, TRUST_LABELS, TRUST_LEVEL, TRUST_OUTCOMES
+from monitor.tolerances import INTERVAL_MISSES, TRUST_LABELS, TRUST_LEVEL
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -25,27 +24,16 @@ class Shown(msgspec.Struct, frozen=True):
     classes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
-    """How far the estimates of a stream can be trusted."""
-
-    trusted: bool = True
-    doubt: str = ""
-    windows: int = 0
-    """The outcomes that were looked at."""
-
-
-def shown(outcome: OutcomeResult) -> bytes:
+def shown(outcome: OutcomeResult) -> Shown:
     """What to remember of an outcome."""
-    judged = outcome.labels.joined >= TRUST_LABELS and not outcome.selective
+    enough = outcome.labels.joined >= TRUST_LABELS and not outcome.selective
     missed = {name: one.error for name, one in outcome.classes.items() if not one.covered}
-    return msgspec.json.encode(Shown(judged, missed if judged else {}, len(outcome.classes)))
+    return Shown(enough, missed if enough else {}, len(outcome.classes))
 
 
-def trust(remembered: Sequence[bytes]) -> Trust:
-    """The state after these outcomes, the newest last."""
-    looked = [one for one in (msgspec.json.decode(each, type=Shown) for each in remembered) if one.judged]
-    looked = looked[-TRUST_OUTCOMES:]
+def judged(remembered: Sequence[Shown]) -> str:
+    """Why the estimates are not to be trusted after these outcomes, the newest last; empty if they are."""
+    looked = [one for one in remembered if one.judged]
     misses: dict[str, list[float]] = {}
     for one in looked:
         for name, error in one.missed.items():
@@ -54,10 +42,8 @@ def trust(remembered: Sequence[bytes]) -> Trust:
         p_value = float(binom.sf(len(errors) - 1, len(looked), INTERVAL_MISSES))
         if p_value < TRUST_LEVEL / max(one.classes for one in looked):
             mean = sum(errors) / len(errors)
-            return Trust(
-                False,
+            return (
                 f"labels show that the estimate was off: the interval of {name} missed the truth in {len(errors)} of "
-                f"the last {len(looked)} windows with labels, by {mean:+.3f} on average",
-                len(looked),
+                f"the last {len(looked)} windows with labels, by {mean:+.3f} on average"
             )
-    return Trust(windows=len(looked))
+    return ""

@@ -17,12 +17,10 @@ from monitor.arrays import Flags, Labels, Vector
 from monitor.assessment import Assessment, encode
 from monitor.events import DecodedBatch, LateLabels
 from monitor.kinds import Assessed
-from monitor.labels import Arrived, Awaited, LabelFlow, OutcomeResult, Waiting, outcomes
+from monitor.labels import Arrived, Awaited, LabelFlow, Outcome, OutcomeResult, Waiting, outcomes
 from monitor.labels.store import LabelStore
-from monitor.labels.trust import Trust, shown, trust
 from monitor.ports import NEVER, Message, RawBatch
 from monitor.service.under_way import Ready
-from monitor.tolerances import TRUST_OUTCOMES
 from monitor.windows import Arrivals, LeftOut, PartitionProgress, Plan, TimePlan, Window, WindowCheckpoint
 
 
@@ -81,7 +79,7 @@ class Ledger:
         tokens = {each.outcomes for each in progress} - {""}
         for store in self._stores.values():
             if out := store.noted(tokens):
-                store.settled(out, TRUST_OUTCOMES)
+                store.settled(out)
 
     def take(self, batch: RawBatch, decoded: DecodedBatch, left_out: LeftOut) -> None:
         """Keep the labels of a batch, and the labelled copies of earlier events."""
@@ -96,19 +94,13 @@ class Ledger:
         """Whether outcomes may be due when event time has come so far and all windows that wait are answered."""
         return bool(self._streams) and (windows_wait or bool(self._due(mark)))
 
-    def outcomes(self, mark: int | None) -> list[OutcomeResult]:
+    def outcomes(self, mark: int | None) -> list[Outcome]:
         """Those that are due and not written yet, in the order of their deadlines; all for None."""
         found = []
         for deadline, name, window in self._due(mark):
             found.append(self._outcome(self._streams[name].store.waiting(name, deadline, window)))
             self._written[_key(window)] = (name, deadline, window)
         return found
-
-    def trust(self, stream: str, mark: int | None) -> Trust:
-        """What the outcomes that were due when a window closed say about its stream's estimates."""
-        if stream not in self._streams or mark is None:
-            return Trust()
-        return trust(self._streams[stream].store.remembered(stream, mark, TRUST_OUTCOMES))
 
     def keep(self, window: Window, assessment: Assessed, closed: int | None) -> None:
         """Let a window wait for its labels. Segments do not wait: their stream does."""
@@ -146,7 +138,7 @@ class Ledger:
         """After the sink committed: let go of what is settled and of what nobody can need."""
         if self._committing:
             for store in self._stores.values():
-                store.settled(self._of(store), TRUST_OUTCOMES)
+                store.settled(self._of(store))
             for key in self._committing:
                 del self._written[key]
         self._kept = []
@@ -186,14 +178,11 @@ class Ledger:
             if _key(window) not in self._written
         )
 
-    def _outcome(self, one: Waiting) -> OutcomeResult:
+    def _outcome(self, one: Waiting) -> Outcome:
         stream = self._streams[one.stream]
         store = stream.store
         found = store.labels_of(one, outcomes.ids(one.rows))
-        found_out = outcomes.outcome(one, found, store.copies_in(one), store.unknown(one), stream.classes)
-        store.remember(one, shown(found_out))
-        state = trust(store.remembered(one.stream, one.deadline, TRUST_OUTCOMES))
-        return outcomes.trusted(found_out, state.trusted, state.doubt)
+        return outcomes.outcome(one, found, store.copies_in(one), store.unknown(one), stream.classes)
 
     def _of(self, store: LabelStore) -> list[tuple[str, int, str]]:
         return [one for one in self._committing.values() if self._streams[one[0]].store is store]

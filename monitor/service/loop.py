@@ -18,6 +18,7 @@ import numpy as np
 from monitor.arrays import Flags, Labels
 from monitor.errors import CommitRefusedError, ConnectorError
 from monitor.events import DecodedBatch, Decoder, Reason, Rejected
+from monitor.labels import Outcome
 from monitor.limits import COMMIT_EVERY, IDLE_AFTER, MOST_WAITING
 from monitor.ports import NEVER, Message, Progress, RawBatch, Sink, Source
 from monitor.service.dead_letters import DeadLetterLimits, DeadLetterWatch, dead_letter
@@ -41,7 +42,7 @@ from monitor.service.publishing import Watched, messages
 from monitor.service.stream_states import StreamStates
 from monitor.service.under_way import Ready, UnderWay
 from monitor.service.workers import Answers, Assessing, Here
-from monitor.state import Changed, concerns_of
+from monitor.state import Changed
 from monitor.windows import (
     LabelTimes,
     LeftOut,
@@ -120,9 +121,7 @@ class Service:
         """How far each partition's event time had come when it was last read."""
         self._assessing = assessing or Here(watched, clock.elapsed)
         self._under_way = UnderWay[Answers]()
-        self._states = StreamStates(
-            {stream: concerns_of(one.states, one.reference) for stream, one in watched.items()}, sink
-        )
+        self._states = StreamStates({stream: one.concerns for stream, one in watched.items()}, sink)
         self._correcting = Correcting(watched, sink)
         self._refused = False
         self._stop: Callable[[], bool] = lambda: False
@@ -266,8 +265,7 @@ class Service:
         """Write what is ready after at most so many seconds, and commit it."""
         for step, answers in self._under_way.steps(timeout):
             for outcome in self._ledger.outcomes(step.mark):
-                step.turn.messages.append(outcome_message(outcome))
-                self._tell(OutcomeKnown(outcome))
+                step.turn.messages.extend(self._settled(outcome, step.turn.states))
             if step.window is not None and answers is not None:
                 step.turn.messages.extend(self._answered(step.window, step.mark, answers, step.turn.states))
         ready = self._under_way.ready()
@@ -276,16 +274,26 @@ class Service:
                 self._sink.write(message)
             self._commit(self._ledger.flushed(ready), ready)
 
+    def _settled(self, outcome: Outcome, changed: Changed) -> Iterator[Message]:
+        """What is published of a window whose labels have come."""
+        seen, further = self._states.advance(outcome, changed)
+        yield outcome_message(seen.result)
+        yield from further
+        self._tell(OutcomeKnown(seen.result))
+
     def _answered(self, window: Window, mark: int | None, answers: Answers, changed: Changed) -> Iterator[Message]:
         """What is published of a window."""
-        trust = self._ledger.trust(window.key.stream, mark)
-        self._ledger.keep(window, answers[0].published.assessment, mark)
         for answer in answers:
             published = answer.published
-            yield from messages(published, trust.doubt)
             key = published.window.key
-            seen = WindowAssessed(published.assessment, published.window, answer.seconds, trust.doubt)
-            yield from self._states.advance(seen, changed)
+            assessed = WindowAssessed(
+                published.assessment, published.window, answer.seconds, examined=published.examined
+            )
+            seen, further = self._states.advance(assessed, changed)
+            yield from messages(published, seen)
+            yield from further
+            if not key.segment:
+                self._ledger.keep(window, seen.assessment, mark)
             self._tell(seen)
             self._tell(StateAdvanced(key, self._states.of(key.stream, key.segment)))
 

@@ -3,18 +3,18 @@
 Pure: it depends on the window and on the stream's settings alone, so it may run anywhere.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from monitor.assessment import encode
 from monitor.kinds import Assessed, Declared, kind_of
 from monitor.labels import Awaited
 from monitor.limits import SEGMENTS_WATCHED
-from monitor.ports import Message
-from monitor.recalibration import Cause, withheld
+from monitor.ports import Channel, Message
 from monitor.reference.base import FiledReference
 from monitor.service.corrected_events import Corrected, corrected_events
-from monitor.state import StatePlan
+from monitor.state import AnyConcern, StatePlan, WindowSeen, concerns_of, examined
 from monitor.windows import Plan, Window, WindowKey, WindowSummary, by_segment
 
 
@@ -32,11 +32,14 @@ class Watched:
     """Whether events are published once more with corrected posteriors: when their window closes, or as they come."""
     declared: Declared = field(default_factory=Declared)
 
-    sampled: bool = False
-    """Whether some of a window's events are told beside its assessment, for a detector that looks at events."""
-
     states: StatePlan = field(default_factory=StatePlan)
-    """What is to be known over its windows."""
+    """How that is known which is known over its windows."""
+
+    @property
+    def concerns(self) -> tuple[AnyConcern, ...]:
+        """What is known over its windows."""
+        plan = replace(self.states, live=self.corrected == "live", awaiting=self.awaited is not None)
+        return concerns_of(plan, self.reference)
 
     @property
     def identified(self) -> bool:
@@ -51,34 +54,38 @@ class Published:
     assessment: Assessed
     window: WindowSummary
     messages: tuple[Message, ...]
+    examined: Mapping[str, Any]
+    """What the stream's concerns have taken from the events."""
 
 
 def published(window: Window, watched: Watched) -> Iterator[Published]:
     """One for the whole window, then one for each of its segments."""
     reference, kind = watched.reference, kind_of(watched.reference)
+    concerns = watched.concerns
     for part in (window, *by_segment(window, watched.most_segments)):
         assessment = kind.assess(part, reference, watched.declared)
-        sample = kind.sample(part, reference) if watched.sampled else None
         again = watched.corrected == "window" and not part.key.segment
         yield Published(
             assessment=assessment,
-            window=WindowSummary.of(part, len(reference.schema.classes), sample),
+            window=WindowSummary.of(part, len(reference.schema.classes)),
             messages=(
                 Message("results", part.key.id.encode(), assessment.to_json()),
                 Message("recalibrations", feed_key(part.key), encode(assessment.recalibration)),
                 *(corrected_events(part, assessment.recalibration) if again else ()),
             ),
+            examined=examined(concerns, part, assessment),
         )
 
 
-def messages(published: Published, doubt: str) -> Iterator[Message]:
-    """What is published of a window; nothing is to be corrected by estimates that labels have shown to be off."""
+def messages(published: Published, seen: WindowSeen) -> Iterator[Message]:
+    """What is published of a window, as the concerns of its stream have left it; they rarely change it."""
+    changed: dict[Channel, bytes] = {}
+    if seen.assessment is not published.assessment:
+        changed["results"] = seen.assessment.to_json()
+    if seen.recalibration is not published.assessment.recalibration:
+        changed["recalibrations"] = encode(seen.recalibration)
     for message in published.messages:
-        if message.channel == "recalibrations" and doubt:
-            refused = withheld(published.assessment.recalibration, Cause.LABELS_DISAGREE, doubt)
-            yield replace(message, value=encode(refused))
-        else:
-            yield message
+        yield replace(message, value=changed[message.channel]) if message.channel in changed else message
 
 
 def feed_key(window: WindowKey) -> bytes:

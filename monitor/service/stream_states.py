@@ -9,7 +9,7 @@ from monitor.assessment import encode
 from monitor.assessment.message import MessagePart
 from monitor.limits import SEGMENT_TRACKS
 from monitor.ports import Message, ReadBack, Sink
-from monitor.state import NOTHING, AnyConcern, Changed, Known, Seen, Step, Whose, WindowSeen, advance
+from monitor.state import NOTHING, AnyConcern, Changed, Known, Seen, SeenT, Step, Whose, WindowSeen, advance
 from monitor.state.records import entry_record, gone_entries, gone_record, read, states_record
 
 SCHEMA_ID = "shiftwatch.continuity.v1"
@@ -53,25 +53,25 @@ class StreamStates:
         """Everything that is known, by stream and segment."""
         return {stream: dict(segments) for stream, segments in self._known.items()}
 
-    def advance(self, seen: Seen, changed: Changed) -> Iterator[Message]:
-        """Show a window or an outcome to the concerns of its stream; what is published with it.
+    def advance(self, seen: SeenT, changed: Changed) -> tuple[SeenT, Sequence[Message]]:
+        """Show a window or an outcome to the concerns of its stream: what they make of it, and what they publish.
 
         Whatever has another state now goes to `changed`.
         """
         stream, segment = _whose(seen)
-        concerns = self._concerns.get(stream, ())
-        if not concerns:
-            return
         before = self.of(stream, segment)
-        step = advance(before, concerns, seen)
+        step = advance(before, self._concerns[stream], seen)
         self._known.setdefault(stream, {})[segment] = changed[stream, segment] = step.known
+        return step.seen, [*self._published(before, step), *self._bound(stream, changed)]
+
+    def _published(self, before: Known, step: Step[SeenT]) -> Iterator[Message]:
+        seen, (stream, segment) = step.seen, _whose(step.seen)
         yield from step.messages
         if isinstance(seen, WindowSeen) and step.continuity:
             yield _continuity(seen, before, step)
-        for concern in concerns:
+        for concern in self._concerns[stream]:
             if concern.name in step.remembered:
                 yield entry_record((stream, segment), step.known, concern)
-        yield from self._bound(stream, changed)
 
     def records(self, changed: Changed) -> Iterator[Message]:
         """What has changed, as it is to be committed."""
@@ -104,10 +104,10 @@ class StreamStates:
 def _whose(seen: Seen) -> Whose:
     if isinstance(seen, WindowSeen):
         return seen.window.key.stream, seen.window.key.segment
-    return seen.stream, seen.segment
+    return seen.result.stream, seen.result.segment
 
 
-def _continuity(seen: WindowSeen, before: Known, step: Step) -> Message:
+def _continuity(seen: WindowSeen, before: Known, step: Step[SeenT]) -> Message:
     """Beside the window's result, under a key of its own: a compacted topic keeps both."""
     key = seen.window.key
     said = Continuity(

@@ -1,13 +1,17 @@
 """What is known over the windows of a stream, and how every window and outcome changes it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from monitor.kinds import Assessed
 from monitor.reference.base import FiledReference
 from monitor.state.alarms import AlarmState, alarms
 from monitor.state.changes import Change, ChangeState, changes
-from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, WindowSeen
+from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, WindowSeen
 from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance
 from monitor.state.plan import StatePlan
+from monitor.state.trust import TrustState, trust
+from monitor.windows import Window
 
 __all__ = [
     "CONCERNS",
@@ -22,18 +26,27 @@ __all__ = [
     "Known",
     "Ring",
     "Seen",
+    "SeenT",
     "StatePlan",
     "Step",
+    "TrustState",
     "Whose",
     "WindowSeen",
     "advance",
     "concerns_of",
+    "examined",
 ]
 
-CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] = (alarms, changes)
-"""Every concern, in the order in which they are shown a window; None where a stream has no use for it."""
+CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] = (trust, alarms, changes)
+"""Every concern, None where a stream has no use for it, in the order in which they are shown a window: those that
+change what is published come before those that look at it."""
 
 
 def concerns_of(plan: StatePlan, reference: FiledReference) -> tuple[AnyConcern, ...]:
     """The concerns of a stream with these settings and this reference."""
     return tuple(concern for make in CONCERNS if (concern := make(plan, reference)) is not None)
+
+
+def examined(concerns: Sequence[AnyConcern], window: Window, assessment: Assessed) -> Mapping[str, Any]:
+    """What these concerns take from a window's events, by concern."""
+    return {one.name: one.examine(window, assessment) for one in concerns if one.examine is not None}

@@ -12,13 +12,12 @@ from monitor.reference.base import FiledReference
 from monitor.reference.classifier import Reference
 from monitor.shifts.changes import MADE_BY, Detector, PriorShiftDetector, detector
 from monitor.shifts.detector_value import DetectorValue
-from monitor.state.changes import Change, ChangeState
+from monitor.state.changes import OF_EVENTS, Change, ChangeState
 from monitor.state.concern import Seen, WindowSeen
 
 KOLMOGOROV_MEAN = math.sqrt(math.pi / 2) * math.log(2)
 KOLMOGOROV_DEVIATION = math.sqrt(math.pi**2 / 12 - math.pi / 2 * math.log(2) ** 2)
 
-OF_EVENTS = "prior-shift"
 EVENTS = "class mix"
 """The one series of a detector that looks at events."""
 
@@ -53,12 +52,13 @@ def _of_values(name: str, before: Mapping[str, DetectorValue | None], reading: A
 
 
 def _of_events(before: Mapping[str, DetectorValue | None], seen: WindowSeen, reference: FiledReference) -> Updated:
-    if seen.window.sample is None or not isinstance(reference, Reference):
+    sample = seen.examined.get("changes")
+    if sample is None or not isinstance(reference, Reference):
         return
     null = reference.statistics.get("em") or None
     fresh = PriorShiftDetector(reference.source_priors, size=SAMPLED_TOGETHER, step=SAMPLED_OF_WINDOW, null=null)
     known, detected = _going_on(fresh, before.get(EVENTS)), False
-    for row in seen.window.sample.astype(np.float32).astype(np.float64):
+    for row in sample.astype(np.float32).astype(np.float64):
         known.update(row)
         detected = detected or known.drift_detected
     yield EVENTS, _value(known), detected

@@ -6,10 +6,16 @@ units of its own sampling error. `prior-shift` looks at events: at a sample of e
 
 import msgspec
 
+from monitor.arrays import Matrix
+from monitor.kinds import Assessed, kind_of
 from monitor.reference.base import FiledReference
 from monitor.shifts.detector_value import DetectorValue
 from monitor.state.concern import Advanced, Concern, Seen
 from monitor.state.plan import StatePlan
+from monitor.windows import Window
+
+OF_EVENTS = "prior-shift"
+"""The detector that looks at events."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -48,4 +54,15 @@ def changes(plan: StatePlan, reference: FiledReference) -> Concern[ChangeState] 
     def advance(state: ChangeState, seen: Seen) -> Advanced[ChangeState]:
         return Advanced(advanced(state, seen, name, reference))
 
-    return Concern("changes", version=1, state=ChangeState, advance=advance, new_reference="begins anew")
+    def sample(window: Window, _: Assessed) -> Matrix | None:
+        """Calibrated posteriors of some of the events."""
+        return kind_of(reference).sample(window, reference)
+
+    return Concern(
+        "changes",
+        version=1,
+        state=ChangeState,
+        advance=advance,
+        new_reference="begins anew",
+        examine=sample if name == OF_EVENTS else None,
+    )

@@ -1,6 +1,10 @@
 """What a concern is: one thing that is known over the windows of a stream, and how a window or an outcome changes it.
 
 Pure: a state is a frozen value, and what follows it depends on it and on what was seen alone. No clock, no I/O.
+
+A concern may also change what is published. Whoever comes after it in `CONCERNS`, the result, the feed and all
+observers see the window or outcome as it has left it (`Advanced.seen`): that is the one place where what is known over
+windows enters what is said of one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +15,10 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from monitor.kinds import AnyReading, Assessed, kind_of, reading_of
-from monitor.labels import OutcomeResult
+from monitor.labels import Outcome
 from monitor.ports import Message
-from monitor.recalibration import Cause, Recalibration, withheld
-from monitor.windows import WindowSummary
+from monitor.recalibration import Recalibration
+from monitor.windows import Window, WindowSummary
 
 StateT = TypeVar("StateT", bound=msgspec.Struct)
 
@@ -24,17 +28,21 @@ class WindowSeen:
     """A window was assessed."""
 
     assessment: Assessed
+    """What its result says."""
     window: WindowSummary
     seconds: float
     """How long that took. No state may depend on it."""
+    feed: Recalibration | None = None
+    """What the feed says where that is something else than the result does."""
     doubt: str = ""
-    """Why labels say that the estimates are off; empty if they do not. Nothing is to be corrected meanwhile."""
+    """Why labels say that the estimates are off; empty if they do not."""
+    examined: Mapping[str, Any] = field(default_factory=dict)
+    """By concern: what its `examine` found."""
 
-    @cached_property
+    @property
     def recalibration(self) -> Recalibration:
-        """As it was published."""
-        message = self.assessment.recalibration
-        return withheld(message, Cause.LABELS_DISAGREE, self.doubt) if self.doubt else message
+        """As the feed has it."""
+        return self.assessment.recalibration if self.feed is None else self.feed
 
     @cached_property
     def reading(self) -> AnyReading:
@@ -45,8 +53,9 @@ class WindowSeen:
         )
 
 
-Seen = WindowSeen | OutcomeResult
+Seen = WindowSeen | Outcome
 """What states are advanced by, in the order of event time."""
+SeenT = TypeVar("SeenT", bound=Seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,8 @@ class Advanced(Generic[StateT]):
     state: StateT
     messages: Sequence[Message] = ()
     """What is published because of it, with the results and in the same commit."""
+    seen: Seen | None = None
+    """What is to be published in the place of what was seen, where that is something else."""
     entry: Any = None
     """What is remembered of this window beside the state, of a concern that keeps `entries`."""
 
@@ -74,6 +85,9 @@ class Concern(Generic[StateT]):
     """What becomes of the state when the stream's windows are compared with another reference."""
     earlier: Mapping[int, Callable[[bytes], StateT]] = field(default_factory=dict)
     """By version: how the JSON that an earlier release has written becomes the state of this one."""
+    examine: Callable[[Window, Assessed], Any] | None = None
+    """What the concern needs of the events themselves: called where the window is assessed, in another process as a
+    rule. What it finds is small, can be pickled, and depends on the window and the assessment alone."""
     entries: int = 0
     """How many windows are remembered one by one, each as a record of its own."""
     entry: Any = None

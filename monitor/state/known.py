@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, cast
 
 from monitor.ports import Message
-from monitor.state.concern import AnyConcern, Seen, StateT, WindowSeen
+from monitor.state.concern import AnyConcern, SeenT, StateT, WindowSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,12 @@ Changed = dict[Whose, Known | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(Generic[SeenT]):
     """What one window or outcome has changed."""
 
     known: Known
+    seen: SeenT
+    """What is published of it: as concerns have left it."""
     messages: Sequence[Message]
     """What concerns have published because of it."""
     remembered: Sequence[str] = ()
@@ -60,8 +62,8 @@ class Step:
     """With the first window under another reference: which concern goes on, and which begins anew."""
 
 
-def advance(known: Known, concerns: Sequence[AnyConcern], seen: Seen) -> Step:
-    """Show a window or an outcome to every concern."""
+def advance(known: Known, concerns: Sequence[AnyConcern], seen: SeenT) -> Step[SeenT]:
+    """Show a window or an outcome to every concern, to each as the one before has left it."""
     continuity: Mapping[str, str] = {}
     if isinstance(seen, WindowSeen):
         known, continuity = _under(seen.assessment.reference_version, known, concerns)
@@ -72,10 +74,11 @@ def advance(known: Known, concerns: Sequence[AnyConcern], seen: Seen) -> Step:
         advanced = concern.advance(concern.state() if state is None else state, seen)
         states[concern.name] = advanced.state
         messages += advanced.messages
+        seen = seen if advanced.seen is None else cast(SeenT, advanced.seen)
         if advanced.entry is not None:
             rings[concern.name] = rings.get(concern.name, Ring()).plus(advanced.entry, concern.entries)
             remembered.append(concern.name)
-    return Step(replace(known, states=states, rings=rings), messages, remembered, continuity)
+    return Step(replace(known, states=states, rings=rings), seen, messages, remembered, continuity)
 
 
 def _under(reference: str, known: Known, concerns: Sequence[AnyConcern]) -> tuple[Known, Mapping[str, str]]:

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from monitor.arrays import UNLABELLED, Matrix
+from monitor.arrays import UNLABELLED
 from monitor.limits import SAMPLED_OF_WINDOW
 from monitor.windows.window import Window, WindowCounts, WindowKey
 
@@ -22,11 +22,9 @@ class WindowSummary:
     """Events that came with their truth."""
     class_counts: tuple[int, ...]
     """Of the labelled events of a classifier's stream, by class; empty without any."""
-    sample: Matrix | None = None
-    """Calibrated posteriors of some of the events, where a detector of changes looks at events themselves."""
 
     @classmethod
-    def of(cls, window: Window, classes: int = 0, sample: Matrix | None = None) -> Self:
+    def of(cls, window: Window, classes: int = 0) -> Self:
         """Of a window whose stream has so many classes."""
         known = np.empty(0, dtype=np.int64) if window.labels is None else window.labels[window.labels != UNLABELLED]
         return cls(
@@ -36,7 +34,6 @@ class WindowSummary:
             closed_because=window.closed_because,
             labelled=int(np.count_nonzero(window.labelled)),
             class_counts=tuple(np.bincount(known, minlength=classes).tolist()) if known.size else (),
-            sample=sample,
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from connectors.memory import MemoryLog, MemorySink
 from monitor.assessment.message import Versions
 from monitor.labels.outcomes import LabelCounts, OutcomeResult, Realised
-from monitor.labels.trust import shown, trust
+from monitor.labels.trust import Shown, judged, shown
 from monitor.windows.by_time import TimePlan
 from tests.labels.streams import told
 from tests.labels.test_outcomes import SECOND, outcomes_in, service
@@ -64,7 +64,7 @@ def test_estimates_that_are_off_again_and_again_are_no_longer_applied() -> None:
     assert all(one["recalibration"]["apply"] for one in windows)
 
 
-def outcome(covered: bool, labels: int = 500, selective: bool = False) -> bytes:
+def outcome(covered: bool, labels: int = 500, selective: bool = False) -> Shown:
     counts = LabelCounts(labels, 0, 0, 0, 0, 0, 0)
     classes = {"yes": Realised(0.5, 0.4, 0.6, 0.5 if covered else 0.9, 0.0 if covered else -0.4, covered)}
     return shown(
@@ -76,11 +76,10 @@ def outcome(covered: bool, labels: int = 500, selective: bool = False) -> bytes:
 
 
 def test_one_miss_in_twenty_is_what_intervals_promise_and_five_are_too_many() -> None:
-    assert trust([outcome(True)] * 19 + [outcome(False)]).trusted
-    assert not trust([outcome(True)] * 15 + [outcome(False)] * 5).trusted
-    assert trust([outcome(False)] * 5 + [outcome(True)] * 20).trusted
+    assert not judged([outcome(True)] * 19 + [outcome(False)])
+    assert judged([outcome(True)] * 15 + [outcome(False)] * 5)
 
 
 def test_few_labels_and_selected_ones_do_not_judge() -> None:
-    assert trust([outcome(False, labels=50)] * 20).trusted
-    assert trust([outcome(False, selective=True)] * 20).trusted
+    assert not judged([outcome(False, labels=50)] * 20)
+    assert not judged([outcome(False, selective=True)] * 20)

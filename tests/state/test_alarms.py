@@ -7,28 +7,27 @@ from pathlib import Path
 import pytest
 
 from connectors.memory import MemorySink
-from monitor.assessment.classifier import assess
 from monitor.commands.run import watch
 from monitor.errors import ConfigurationError, InputError
-from monitor.kinds import kind_of
 from monitor.limits import SEGMENT_TRACKS
 from monitor.observers.history import History
 from monitor.observers.snapshot import facts
 from monitor.service.publishing import Watched
 from monitor.service.stream_states import StreamStates
 from monitor.settings.config import load
-from monitor.state import AlarmState, ChangeState, StatePlan, WindowSeen, concerns_of
+from monitor.state import AlarmState, ChangeState, StatePlan, concerns_of
 from monitor.state.alarms import persistent
 from monitor.windows.by_count import CountPlan
-from monitor.windows.summary import WindowSummary
 from monitor.windows.window import Window, WindowKey
 from tests.service import streams
+from tests.state.windows import assessed
 
 
 class Told:
     """A stream's windows, and what is known with each of them."""
 
     def __init__(self, plan: StatePlan) -> None:
+        self.plan = plan
         self.states = StreamStates({"s": concerns_of(plan, streams.reference())}, MemorySink())
         self.alarms: list[AlarmState] = []
         self.changes: list[ChangeState] = []
@@ -38,9 +37,7 @@ class Told:
         self.number += 1
         g, _ = streams.scores(events, positives, seed=self.number)
         window = replace(Window.of(g), key=WindowKey("s", segment, self.number, self.number + 1))
-        sample = kind_of(streams.reference()).sample(window, streams.reference())
-        summary = WindowSummary.of(window, 2, sample)
-        list(self.states.advance(WindowSeen(assess(window, streams.reference()), summary, 0.0), {}))
+        self.states.advance(assessed(window, streams.reference(), self.plan), {})
         known = self.states.of("s", segment)
         self.alarms.append(known.state(AlarmState))
         self.changes.append(known.state(ChangeState))

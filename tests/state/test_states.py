@@ -30,7 +30,11 @@ from monitor.state import (
 from tests.service import streams
 from tests.state.windows import seen, seen_under, story
 
-PLANS = [StatePlan(), *(StatePlan(changes=name) for name in ("adwin", "page-hinkley", "kswin", "prior-shift"))]
+PLANS = [
+    StatePlan(),
+    StatePlan(awaiting=True),
+    *(StatePlan(changes=name) for name in ("adwin", "page-hinkley", "kswin", "prior-shift")),
+]
 
 
 def taken_up(log: MemoryLog, concerns: Sequence[AnyConcern]) -> tuple[StreamStates, MemorySink]:
@@ -44,7 +48,7 @@ def committed(states: StreamStates, sink: MemorySink, windows: Sequence[Seen]) -
     """Several windows in one commit."""
     changed: Changed = {}
     for window in windows:
-        for message in states.advance(window, changed):
+        for message in states.advance(window, changed)[1]:
             sink.write(message)
     for message in states.records(changed):
         sink.write(message)
@@ -80,7 +84,7 @@ def test_what_a_refused_commit_held_is_taken_back() -> None:
     states, sink = taken_up(MemoryLog(), concerns)
     committed(states, sink, [seen(1)])
     before = states.all()
-    list(states.advance(seen(2, 0.6), {}))
+    states.advance(seen(2, 0.6), {})
     assert states.of("s").state(AlarmState).alarm
     states.refused()
     assert states.all() == before

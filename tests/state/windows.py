@@ -5,9 +5,8 @@ from dataclasses import replace
 from functools import cache
 
 from monitor.assessment import assess
-from monitor.kinds import kind_of
 from monitor.reference.classifier import Reference
-from monitor.state import WindowSeen
+from monitor.state import StatePlan, WindowSeen, concerns_of, examined
 from monitor.windows import Window, WindowKey, WindowSummary
 from tests.service import streams
 
@@ -24,8 +23,14 @@ def seen_under(
     """Compared with this reference."""
     posteriors, _ = streams.scores(events, positives, seed=number)
     window = replace(Window.of(posteriors), key=WindowKey("s", segment, number, number + 1))
-    sample = kind_of(reference).sample(window, reference)
-    return WindowSeen(assess(window, reference), WindowSummary.of(window, 2, sample), 0.0)
+    return assessed(window, reference, StatePlan(changes="prior-shift"))
+
+
+def assessed(window: Window, reference: Reference, plan: StatePlan) -> WindowSeen:
+    """A window as the loop shows it to the concerns of a stream with this plan."""
+    assessment = assess(window, reference)
+    found = examined(concerns_of(plan, reference), window, assessment)
+    return WindowSeen(assessment, WindowSummary.of(window, 2), 0.0, examined=found)
 
 
 def story() -> Sequence[WindowSeen]:

@@ -105,8 +105,8 @@ class Story:
         told = outcomes.told(track.assessment)
         one = Waiting(self.stream, key.id, key.start, key.end, key.end, key.end, latest.events, told, None)
         copies = Stateless([None] * 10, np.zeros(10), np.tile(np.array(latest.answer.source_priors), (10, 1)))
-        found = outcomes.outcome(one, NO_LABELS, copies, 3)
-        found = outcomes.trusted(found, trusted, "" if trusted else "labels show that the estimate was off")
+        found = outcomes.outcome(one, NO_LABELS, copies, 3).result
+        found = outcomes.trusted(found, "" if trusted else "labels show that the estimate was off")
         self.tell(OutcomeKnown(found))
         self.tell(LabelsWaiting({self.stream: LabelFlow(2, 300, 40, 1, 5)}))
         return found
