@@ -13,6 +13,7 @@ from connectors.memory import MemoryLog, MemorySink
 from monitor.errors import ConnectorError
 from monitor.limits import SEGMENT_TRACKS
 from monitor.ports import Checkpoint
+from monitor.recalibration import Cause, withheld
 from monitor.reference.classifier import Reference
 from monitor.service.stream_states import StreamStates
 from monitor.state import (
@@ -184,6 +185,40 @@ def test_the_last_entries_are_remembered_each_under_a_key_of_its_own() -> None:
     ring = taken_up(log, concerns)[0].of("s").rings["counting"]
     assert ring.entries == (Count(6), Count(7), Count(8))
     assert ring.count == 8
+
+
+def withholding() -> Concern[Count]:
+    """Corrects nothing in the second window, and looks at events."""
+
+    def advance(state: Count, what: Seen) -> Advanced[Count]:
+        if not isinstance(what, WindowSeen):
+            return Advanced(state)
+        refused = withheld(what.recalibration, Cause.LABELS_DISAGREE, f"{what.examined['withholding']} events")
+        second = state.windows == 1
+        return Advanced(Count(state.windows + 1), seen=replace(what, feed=refused) if second else None)
+
+    return Concern(
+        "withholding", 1, Count, advance, new_reference="goes on", examine=lambda window, _: int(window.events)
+    )
+
+
+def test_what_one_concern_makes_of_a_window_is_what_later_ones_the_feed_and_observers_see() -> None:
+    heard: list[str] = []
+
+    def hear(state: Count, what: Seen) -> Advanced[Count]:
+        if isinstance(what, WindowSeen):
+            heard.append(what.recalibration.reason)
+        return Advanced(state)
+
+    concerns = [withholding(), Concern("hearing", 1, Count, hear, new_reference="goes on")]
+    states, _ = taken_up(MemoryLog(), concerns)
+    for number, window in enumerate([seen(1, 0.6), seen(2, 0.6), seen(3, 0.6)]):
+        before = replace(window, examined={"withholding": 400})
+        after, _ = states.advance(before, {})
+        assert after.assessment is before.assessment
+        assert after.recalibration.apply == (number != 1)
+        assert heard[-1] == after.recalibration.reason
+    assert heard[1] == "400 events"
 
 
 def test_a_record_that_was_changed_or_is_none_of_ours_is_refused_in_words() -> None:
