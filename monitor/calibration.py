@@ -234,18 +234,18 @@ def _fit_matrix(posteriors: Matrix, labels: Labels) -> Parameters:
     """
     z = _centred_logs(posteriors)
     n, k = z.shape
-    rows, one = np.arange(n), np.eye(k)
+    rows, identity = np.arange(n), np.eye(k)
 
     def loss(theta: Vector) -> tuple[float, Vector]:
         w, b = theta[: k * k].reshape(k, k), theta[k * k :]
         log_q = log_softmax(z @ w + b, axis=1)
-        value = -log_q[rows, labels].sum() + 0.5 * (((w - one) ** 2).sum() + (b**2).sum())
+        value = -log_q[rows, labels].sum() + 0.5 * (((w - identity) ** 2).sum() + (b**2).sum())
         residual = np.exp(log_q)
         residual[rows, labels] -= 1
-        gradient = np.concatenate([(z.T @ residual + w - one).ravel(), residual.sum(axis=0) + b])
+        gradient = np.concatenate([(z.T @ residual + w - identity).ravel(), residual.sum(axis=0) + b])
         return value / n, gradient / n
 
-    start = np.concatenate([one.ravel(), np.zeros(k)])
+    start = np.concatenate([identity.ravel(), np.zeros(k)])
     theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
     return {"matrix": theta[: k * k].reshape(k, k), "intercepts": theta[k * k :]}
 

@@ -174,9 +174,9 @@ def assess(
     calibrated = replace(kept, posteriors=posteriors)
     estimates = _estimates(calibrated, reference)
     if calibrated.events < MINIMUM_EVENTS:
-        told = reasons.too_few(calibrated.events, unusable)
+        words = reasons.too_few(calibrated.events, unusable)
         return replace(
-            _assessment(calibrated, reference, estimates, Verdict.INSUFFICIENT_DATA, (*remarks, *told)),
+            _assessment(calibrated, reference, estimates, Verdict.INSUFFICIENT_DATA, (*remarks, *words)),
             unusable=unusable,
         )
     family = level / 3
@@ -200,16 +200,16 @@ def assess(
     beyond = diagnosis.unknown if verdict is Verdict.UNKNOWN_CLASS else None
     if beyond is not None:
         prevalence = known_mix(calibrated, reference, reference.estimator, ready, beyond)
-    told = reasons.reasons(
+    words = reasons.reasons(
         verdict,
         diagnosis,
         reasons.mix_sentences(reference.classes, reference.source_priors, prevalence),
         _where_unknown(calibrated, ready, diagnosis) if verdict is Verdict.UNKNOWN_CLASS else "",
         mix_known=prevalence.unique,
     )
-    found = _assessment(calibrated, reference, estimates, verdict, (*remarks, *told))
+    assessment = _assessment(calibrated, reference, estimates, verdict, (*remarks, *words))
     return replace(
-        found,
+        assessment,
         unusable=unusable,
         prevalence=prevalence,
         unknown=None if beyond is None else unknown_share(beyond),
@@ -219,7 +219,9 @@ def assess(
             name: FeatureShift(replace(move, name=name), None)
             for name, move in zip(reference.classes, diagnosis.posteriors, strict=True)
         },
-        recalibration=_recalibration(found, prevalence, tests, _inputs(diagnosis, may or {}), reference.calibration),
+        recalibration=_recalibration(
+            assessment, prevalence, tests, _inputs(diagnosis, may or {}), reference.calibration
+        ),
     )
 
 
@@ -306,26 +308,26 @@ def _tests(
         ),
     }
     if (mix := diagnosis.mix) is not None:
-        told = "the class mix matched on unmoved inputs against the reference's"
-        measured["class-mix"] = (mix.statistic, mix.p_value, mix.effect, MIX_FLOOR, told)
+        meaning = "the class mix matched on unmoved inputs against the reference's"
+        measured["class-mix"] = (mix.statistic, mix.p_value, mix.effect, MIX_FLOOR, meaning)
     if (mapped := diagnosis.mapped) is not None:
-        told = "what is left unexplained after the moved inputs were mapped back"
-        measured["mapped-fit"] = (mapped.statistic, mapped.p_value, mapped.effect, 0.0, told)
+        meaning = "what is left unexplained after the moved inputs were mapped back"
+        measured["mapped-fit"] = (mapped.statistic, mapped.p_value, mapped.effect, 0.0, meaning)
     if (unknown := diagnosis.unknown) is not None:
-        told = "share of the events beyond where the classes were"
-        measured["unknown-mass"] = (unknown.statistic, unknown.p_value, unknown.mass, UNKNOWN_FLOOR, told)
+        meaning = "share of the events beyond where the classes were"
+        measured["unknown-mass"] = (unknown.statistic, unknown.p_value, unknown.mass, UNKNOWN_FLOOR, meaning)
     if (deficit := None if diagnosis.label_shift_fits else soft_match(window, reference)) is not None:
-        told = "share that soft matching of random features leaves to no class"
-        measured["soft-deficit"] = (deficit.statistic, deficit.p_value, deficit.effect, UNKNOWN_FLOOR, told)
+        meaning = "share that soft matching of random features leaves to no class"
+        measured["soft-deficit"] = (deficit.statistic, deficit.p_value, deficit.effect, UNKNOWN_FLOOR, meaning)
     tests = {
-        name: Test(statistic, p, effect, level, floor, n, p < level and effect >= floor, told)
-        for name, (statistic, p, effect, floor, told) in measured.items()
+        name: Test(statistic, p, effect, level, floor, n, p < level and effect >= floor, meaning)
+        for name, (statistic, p, effect, floor, meaning) in measured.items()
     }
     if diagnosis.features:
         tests["features"] = of_moves(diagnosis.features, level, n)
     apart, allowed = _disagreement(estimates, reference.estimator)
-    told = "total variation between the reported and another unbiased estimate, against their errors"
-    tests["disagreement"] = Test(apart, None, apart, 1.0, allowed, n, apart > allowed, told)
+    meaning = "total variation between the reported and another unbiased estimate, against their errors"
+    tests["disagreement"] = Test(apart, None, apart, 1.0, allowed, n, apart > allowed, meaning)
     return tests
 
 
@@ -362,19 +364,19 @@ def _disagreement(estimates: Mapping[str, PriorEstimate], chosen: str) -> tuple[
 def _from_unmoved(diagnosis: Diagnosis, events: int) -> PriorEstimate:
     """The class mix that the unmoved inputs show, with its interval for the rate at which classes come."""
     assert diagnosis.rest is not None  # noqa: S101 - the caller has looked
-    found = diagnosis.rest.match
-    spread = np.sqrt(np.maximum(np.diag(found.covariance), 0) + found.priors * (1 - found.priors) / events)
+    match = diagnosis.rest.match
+    spread = np.sqrt(np.maximum(np.diag(match.covariance), 0) + match.priors * (1 - match.priors) / events)
     return PriorEstimate(
         method="unmoved-inputs",
-        priors=frozen_vector(found.priors, "priors"),
-        lower=frozen_vector(np.clip(np.minimum(found.free - NORMAL_95 * spread, found.priors), 0, 1), "lower"),
-        upper=frozen_vector(np.clip(np.maximum(found.free + NORMAL_95 * spread, found.priors), 0, 1), "upper"),
+        priors=frozen_vector(match.priors, "priors"),
+        lower=frozen_vector(np.clip(np.minimum(match.free - NORMAL_95 * spread, match.priors), 0, 1), "lower"),
+        upper=frozen_vector(np.clip(np.maximum(match.free + NORMAL_95 * spread, match.priors), 0, 1), "upper"),
         events=events,
         iterations=1,
         converged=True,
         gap=0.0,
         stop_reason="closed form",
-        unique=found.identified,
+        unique=match.identified,
     )
 
 
@@ -428,13 +430,13 @@ def _inputs(diagnosis: Diagnosis, may: Mapping[str, May]) -> dict[str, InputCorr
     """Every input that moved along a line or a curve, and whether it is to be taken back."""
     moved = {
         diagnosis.features[j].name: InputCorrection(
-            one.kind,
-            float(one.alpha),
-            float(one.beta),
-            tuple(float(x) for x in one.correction.window_knots),
-            tuple(float(x) for x in one.correction.reference_knots),
+            explanation.kind,
+            float(explanation.alpha),
+            float(explanation.beta),
+            tuple(float(x) for x in explanation.correction.window_knots),
+            tuple(float(x) for x in explanation.correction.reference_knots),
         )
-        for j, one in diagnosis.explanations.items()
-        if one.kind in {"linear", "monotone"}
+        for j, explanation in diagnosis.explanations.items()
+        if explanation.kind in {"linear", "monotone"}
     }
-    return {name: gated(name, one, may.get(name), diagnosis.explained) for name, one in moved.items()}
+    return {name: gated(name, correction, may.get(name), diagnosis.explained) for name, correction in moved.items()}

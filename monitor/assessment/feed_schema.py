@@ -47,12 +47,12 @@ def json_schema() -> dict[str, Any]:
 
 def field_docstrings(described: type) -> dict[str, str]:
     """By field: the string that follows its declaration, for the class and those it derives from."""
-    told: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for each in reversed(described.__mro__[:-1]):
         (tree,) = ast.parse(inspect.getsource(each)).body
         assert isinstance(tree, ast.ClassDef)  # noqa: S101 - the source of a class is one
         for declared, following in zip(tree.body, tree.body[1:], strict=False):
             if isinstance(declared, ast.AnnAssign) and isinstance(following, ast.Expr):
                 text = ast.literal_eval(following.value)
-                told[ast.unparse(declared.target)] = inspect.cleandoc(text).replace("\n", " ")
-    return told
+                descriptions[ast.unparse(declared.target)] = inspect.cleandoc(text).replace("\n", " ")
+    return descriptions

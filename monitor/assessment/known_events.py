@@ -59,14 +59,14 @@ def known_mix(
     inside = shares_inside(ready, unknown.threshold)
     priors = reference.source_priors * inside
     view = _Inside(reference.classes, priors / priors.sum(), reference.class_counts * inside, reference.statistics)
-    found = ESTIMATORS[estimator].estimate(window.take(~unknown.beyond), view)
-    scale = 1.0 / (inside * float((found.priors / inside).sum()))
+    estimate = ESTIMATORS[estimator].estimate(window.take(~unknown.beyond), view)
+    scale = 1.0 / (inside * float((estimate.priors / inside).sum()))
     return replace(
-        found,
+        estimate,
         method="known-events",
-        priors=frozen(found.priors * scale),
-        lower=frozen(np.clip(found.lower * scale, 0.0, 1.0)),
-        upper=frozen(np.clip(found.upper * scale, 0.0, 1.0)),
+        priors=frozen(estimate.priors * scale),
+        lower=frozen(np.clip(estimate.lower * scale, 0.0, 1.0)),
+        upper=frozen(np.clip(estimate.upper * scale, 0.0, 1.0)),
     )
 
 
@@ -78,8 +78,8 @@ def soft_match(window: Window, reference: ReferenceView) -> Tested | None:
     if window.features is None or not reference.statistics.get(SOFT_MATCH):
         return None
     thin = window.take(slice(None, None, max(window.events // SOFT_MATCH_EVENTS, 1)))
-    found = ESTIMATORS[f"{SOFT_MATCH}-soft"].estimate(thin, reference)
-    if found.deficit is None or not found.deficit_error:
+    soft = ESTIMATORS[f"{SOFT_MATCH}-soft"].estimate(thin, reference)
+    if soft.deficit is None or not soft.deficit_error:
         return None
-    z = found.deficit / found.deficit_error
-    return Tested(z, float(ndtr(-z)), found.deficit, 1.0)
+    z = soft.deficit / soft.deficit_error
+    return Tested(z, float(ndtr(-z)), soft.deficit, 1.0)

@@ -171,7 +171,7 @@ def schema_of(message: type[MessagePart]) -> dict[str, Any]:
 def in_order(schema: Any) -> Any:
     """A schema with its alternatives sorted."""
     if isinstance(schema, list):
-        return [in_order(item) for item in schema]
+        return [in_order(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     ordered = {key: in_order(value) for key, value in schema.items()}

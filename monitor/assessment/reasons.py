@@ -50,8 +50,8 @@ def reasons(
         return (*moved, "the class mix that the other inputs show has not moved")
     if verdict is Verdict.PRIOR_AND_COVARIATE_SHIFT:
         return (*moved, *mix)
-    told = () if diagnosis.rest is not None else ("whether the class mix moved cannot be told",)
-    return (misfit, *moved, "no line or percentile map of the inputs explains it", *told)
+    unsure = () if diagnosis.rest is not None else ("whether the class mix moved cannot be told",)
+    return (misfit, *moved, "no line or percentile map of the inputs explains it", *unsure)
 
 
 def mix_sentences(names: tuple[str, ...], source_priors: Vector, prevalence: PriorEstimate) -> tuple[str, ...]:
@@ -71,8 +71,8 @@ def moved_sentences(moves: Sequence[Move], explanations: Mapping[int, Explanatio
     """The features that moved the most."""
     moved = [(j, move) for j, move in enumerate(moves) if move.moved]
     moved.sort(key=lambda pair: (-pair[1].distance, pair[0]))
-    told = tuple(describe(move, explanations.get(j)) for j, move in moved[:NAMED])
-    return told if len(moved) <= NAMED else (*told, f"and {len(moved) - NAMED} more features moved")
+    sentences = tuple(describe(move, explanations.get(j)) for j, move in moved[:NAMED])
+    return sentences if len(moved) <= NAMED else (*sentences, f"and {len(moved) - NAMED} more features moved")
 
 
 def _left_out(diagnosis: Diagnosis) -> tuple[str, ...]:

@@ -86,15 +86,15 @@ def assess_regression(
     usable = _usable(window, reference)
     kept = window if usable.all() else window.take(usable)
     family = level / 2
-    found = relation_found(evidence_of(kept), reference, family)
+    relation = relation_found(evidence_of(kept), reference, family)
     enough = kept.events >= MINIMUM_EVENTS
     moved = _moves(kept, reference, family) if enough else ()
     explained = _explanations(kept, reference, moved, family)
-    tests = _tests(moved, found, family, kept.events)
-    verdict = decide_regression(RegressionEvidence(found.changed, enough, any(move.moved for move in moved)))
+    tests = _tests(moved, relation, family, kept.events)
+    verdict = decide_regression(RegressionEvidence(relation.changed, enough, any(move.moved for move in moved)))
     unusable = int((~usable).sum())
-    told = wording.reasons(
-        verdict, moved, explained, found, inputs=reference.input_names, events=kept.events, unusable=unusable
+    words = wording.reasons(
+        verdict, moved, explained, relation, inputs=reference.input_names, events=kept.events, unusable=unusable
     )
     shifts = {move.name: FeatureShift(move, explained.get(j)) for j, move in enumerate(moved[:-1])}
     key = kept.key
@@ -107,12 +107,12 @@ def assess_regression(
         unusable=unusable,
         missing_values=0 if kept.features is None else int(np.isnan(kept.features).sum()),
         verdict=verdict,
-        reasons=(*remarks, *told),
+        reasons=(*remarks, *words),
         tests=tests,
         features=shifts,
         prediction=FeatureShift(moved[-1], explained.get(len(moved) - 1)) if moved else None,
-        relation=found,
-        recalibration=implied(found, reference, validity),
+        relation=relation,
+        recalibration=implied(relation, reference, validity),
         reference_version=reference.version,
     )
 
@@ -155,27 +155,29 @@ def _resolutions(window: Window, reference: RelationReference) -> tuple[int, ...
 
 def _moves(window: Window, reference: RelationReference, level: float) -> tuple[Move, ...]:
     """Every feature and last the predictions, corrected for one another."""
-    found = []
+    tested = []
     resolutions = _resolutions(window, reference)
     table = coarsened_table(_table(window, reference), resolutions)
     for column, values in zip(_prepared(reference, resolutions), table.T, strict=True):
         seen = looked.seen_column(column, values)
-        found.append(moves.of_column(seen, column, float(np.isnan(values).sum()), ALL, events=window.events))
-    return moves.corrected(found, level)
+        tested.append(moves.of_column(seen, column, float(np.isnan(values).sum()), ALL, events=window.events))
+    return moves.corrected(tested, level)
 
 
 def _explanations(
     window: Window, reference: RelationReference, moved: tuple[Move, ...], level: float
 ) -> dict[int, Explanation]:
     """How each number that moved did."""
-    found: dict[int, Explanation] = {}
+    explanations: dict[int, Explanation] = {}
     if not moved:
-        return found
+        return explanations
     ready = _prepared(reference, _resolutions(window, reference))
     for j, (column, move, values) in enumerate(zip(ready, moved, _table(window, reference).T, strict=True)):
         if isinstance(column, SortedColumn) and move.distribution_moved:
-            found[j] = covariates.explain(column.exact, values, column.weights(ALL), level=level, floor=DISTANCE_FLOOR)
-    return found
+            explanations[j] = covariates.explain(
+                column.exact, values, column.weights(ALL), level=level, floor=DISTANCE_FLOOR
+            )
+    return explanations
 
 
 def _tests(moved: tuple[Move, ...], found: RelationFound, level: float, events: int) -> dict[str, Test]:
@@ -183,18 +185,18 @@ def _tests(moved: tuple[Move, ...], found: RelationFound, level: float, events: 
     tests = {}
     if moved:
         *features, said = moved
-        told = "the predictions against the reference's"
+        meaning = "the predictions against the reference's"
         tests["prediction"] = Test(
-            said.statistic, said.adjusted_p, said.distance, level, DISTANCE_FLOOR, events, said.moved, told
+            said.statistic, said.adjusted_p, said.distance, level, DISTANCE_FLOOR, events, said.moved, meaning
         )
         if features:
             tests["features"] = of_moves(tuple(features), level, events)
     if found.tested:
-        one, told = (
+        test, meaning = (
             found.test,
             "likelihood ratio of the most telling link against an unchanged relation, in nats a label",
         )
         tests["relation"] = Test(
-            one.statistic, found.p_value, one.effect, level, RELATION_FLOOR, found.labels, found.changed, told
+            test.statistic, found.p_value, test.effect, level, RELATION_FLOOR, found.labels, found.changed, meaning
         )
     return tests

@@ -75,7 +75,7 @@ def relation_found(evidence: Window, reference: RelationReference, level: float)
         level=level,
         names=reference.input_names,
     )
-    found = RelationFound(
+    relation = RelationFound(
         test=test,
         p_value=max(test.p_value, _without_outliers(inputs, targets, reference)) if test.changed else test.p_value,
         level=level,
@@ -87,13 +87,13 @@ def relation_found(evidence: Window, reference: RelationReference, level: float)
         corrected_error=None,
         helps=False,
     )
-    if found.adaptation is None:
-        return found
-    now = corrected(predictions, inputs, reference.mixture, found.adaptation.mixture)
+    if relation.adaptation is None:
+        return relation
+    now = corrected(predictions, inputs, reference.mixture, relation.adaptation.mixture)
     return replace(
-        found,
+        relation,
         corrected_error=_error(targets - now),
-        helps=_helps(predictions, inputs, targets, reference.mixture, found.adaptation.model),
+        helps=_helps(predictions, inputs, targets, reference.mixture, relation.adaptation.model),
     )
 
 

@@ -57,8 +57,8 @@ def justified(found: RelationFound) -> tuple[bool, Cause, str]:
     failed = next(((cause, reason) for holds, cause, reason in conditions if not holds), None)
     if failed is not None:
         return False, *failed
-    told = "the relation changed, and each half of the labels improves the predictions of the other"
-    return True, Cause.RELATION_CHANGED, told
+    reason = "the relation changed, and each half of the labels improves the predictions of the other"
+    return True, Cause.RELATION_CHANGED, reason
 
 
 def parameters(mixture: Mixture) -> RelationParameters:

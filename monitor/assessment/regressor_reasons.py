@@ -31,15 +31,15 @@ def reasons(
         least = min(min(move.adjusted_p, move.missing_adjusted_p) for move in moved)
         what = "the predictions and every input agree" if len(moved) > 1 else "the predictions agree"
         return (f"{what} with the reference (smallest corrected p {p_text(least)})", labels)
-    told = moved_sentences(moved, explained)
+    sentences = moved_sentences(moved, explained)
     if verdict is Verdict.COVARIATE_SHIFT:
         alone = [move.name for move in moved if move.moved] == [PREDICTION.name] and len(moved) > 1
         hint = ("no input moved by itself: look at the model that is deployed",) if alone else ()
-        return (*told, *hint, labels)
+        return (*sentences, *hint, labels)
     against, p = ", ".join(inputs), p_text(found.p_value)
     changed = f"{found.test.description} (the label against {against}; {found.labels:,} labels, p {p})"
     recent = () if found.helps else ("not corrected yet: the labels do not agree with one another on what changed",)
-    return (changed, *_error_sentence(found), *recent, *told)
+    return (changed, *_error_sentence(found), *recent, *sentences)
 
 
 def label_sentence(found: RelationFound) -> str:

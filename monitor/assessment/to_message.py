@@ -12,8 +12,8 @@ from monitor.windows import WindowCounts
 
 def to_result(assessment: Assessment, software: str) -> result.WindowResult:
     """The message of contract 2."""
-    names, key, told = assessment.classes, assessment.key, assessment.prevalence
-    found = assessment.unknown
+    names, key, prevalence = assessment.classes, assessment.key, assessment.prevalence
+    unknown = assessment.unknown
     return result.WindowResult(
         schema=result.SCHEMA_ID,
         stream=key.stream,
@@ -27,16 +27,19 @@ def to_result(assessment: Assessment, software: str) -> result.WindowResult:
         reasons=assessment.reasons,
         prevalence={
             name: result.Share(
-                float(told.priors[y]), float(told.lower[y]), float(told.upper[y]), float(assessment.source_priors[y])
+                float(prevalence.priors[y]),
+                float(prevalence.lower[y]),
+                float(prevalence.upper[y]),
+                float(assessment.source_priors[y]),
             )
             for y, name in enumerate(names)
         },
-        unknown=None if found is None else result.Unknown(found.estimate, found.lower, found.upper),
-        estimator=told.method,
-        estimates={name: _estimate(names, one) for name, one in assessment.estimates.items()},
-        tests={name: test_result(one) for name, one in assessment.tests.items()},
-        features={name: feature_result(one) for name, one in assessment.features.items()},
-        posteriors={name: feature_result(one) for name, one in assessment.posteriors.items()},
+        unknown=None if unknown is None else result.Unknown(unknown.estimate, unknown.lower, unknown.upper),
+        estimator=prevalence.method,
+        estimates={name: _estimate(names, estimate) for name, estimate in assessment.estimates.items()},
+        tests={name: test_result(test) for name, test in assessment.tests.items()},
+        features={name: feature_result(shift) for name, shift in assessment.features.items()},
+        posteriors={name: feature_result(shift) for name, shift in assessment.posteriors.items()},
         recalibration=assessment.recalibration,
         versions=result.Versions(software, assessment.reference_version),
     )

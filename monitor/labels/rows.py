@@ -42,7 +42,7 @@ def unpacked(rows: bytes) -> tuple[dict[str, NDArray[Any]], list[str | None] | N
     """The inverse of `packed`; the arrays are read-only."""
     decoded = _DECODER.decode(rows)
     columns = {
-        name: np.frombuffer(one.data, dtype=np.dtype(one.dtype)).reshape(one.shape)
-        for name, one in decoded.columns.items()
+        name: np.frombuffer(column.data, dtype=np.dtype(column.dtype)).reshape(column.shape)
+        for name, column in decoded.columns.items()
     }
     return columns, decoded.ids

@@ -141,8 +141,8 @@ class LabelStore:
                 '(stream, source, "offset", copy, place, id, mark, time, value, at, answers) '
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    (stream, source, offset, copy, place, name, mark, time, value, when, answer)
-                    for offset, place, mark, time, value, name, when, answer in rows
+                    (stream, source, offset, copy, position, name, mark, time, value, when, answer)
+                    for offset, position, mark, time, value, name, when, answer in rows
                 ),
             )
             return max(cursor.rowcount, 0)
@@ -183,9 +183,9 @@ class LabelStore:
             self._db.execute("DELETE FROM wanted")
             wanted = ((row, name) for row, name in enumerate(ids) if name is not None)
             self._db.executemany("INSERT INTO wanted VALUES (?, ?)", wanted)
-            found = self._db.execute(_JOIN, {"stream": one.stream, "before": one.deadline, "never": NEVER}).fetchall()
+            joined = self._db.execute(_JOIN, {"stream": one.stream, "before": one.deadline, "never": NEVER}).fetchall()
             self._db.execute(_FLAG, {"stream": one.stream, "deadline": one.deadline})
-        rows, values, times, marks = zip(*found, strict=True) if found else ((), (), (), ())
+        rows, values, times, marks = zip(*joined, strict=True) if joined else ((), (), (), ())
         return Found(
             np.array(rows, dtype=np.int64),
             np.array(values, dtype=np.float64),
@@ -197,12 +197,12 @@ class LabelStore:
         """The labelled copies in time with an event time in the window; used as of its deadline."""
         span = {"stream": one.stream, "start": one.start, "end": one.end}
         with self._trouble():
-            found = self._db.execute(_STATELESS, {**span, "before": one.deadline}).fetchall()
+            copies = self._db.execute(_STATELESS, {**span, "before": one.deadline}).fetchall()
             self._db.execute(_FLAG_STATELESS, {**span, "deadline": one.deadline})
-        answers = [np.frombuffer(row[2], dtype=np.float64) for row in found]
+        answers = [np.frombuffer(row[2], dtype=np.float64) for row in copies]
         return Stateless(
-            [row[0] for row in found],
-            np.array([row[1] for row in found], dtype=np.float64),
+            [row[0] for row in copies],
+            np.array([row[1] for row in copies], dtype=np.float64),
             np.array(answers) if answers else np.empty((0, 0)),
         )
 
@@ -230,7 +230,9 @@ class LabelStore:
         """These outcomes are about to be published, with a commit of that name."""
         with self._trouble():
             self._db.execute("DELETE FROM noted")
-            self._db.executemany("INSERT INTO noted VALUES (?, ?, ?, ?)", [(token, *one) for one in sorted(windows)])
+            self._db.executemany(
+                "INSERT INTO noted VALUES (?, ?, ?, ?)", ((token, *window) for window in sorted(windows))
+            )
 
     def noted(self, tokens: Collection[str]) -> list[tuple[str, int, str]]:
         """What was about to be published, if it was with one of these commits."""
@@ -290,9 +292,9 @@ class LabelStore:
             self._db.close()
 
     def _check_format(self) -> None:
-        found = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if found not in (0, FORMAT):
-            raise ConnectorError(f"{self.path}: has format {found}, this version reads {FORMAT}")
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, FORMAT):
+            raise ConnectorError(f"{self.path}: has format {version}, this version reads {FORMAT}")
         self._db.execute(f"PRAGMA user_version = {FORMAT}")
 
     @contextmanager

@@ -52,14 +52,14 @@ ESTIMATORS["auto"] = combine("auto", [ESTIMATORS[name] for name in COMBINED])
 
 def solve(names: Iterable[str], window: Window, reference: ReferenceView) -> dict[str, PriorEstimate]:
     """The answers of these estimators to a prepared window; what several of them build on is worked out once."""
-    found: dict[str, PriorEstimate] = {}
+    answers: dict[str, PriorEstimate] = {}
 
     def answer(name: str) -> PriorEstimate:
-        if name not in found:
+        if name not in answers:
             entry = ESTIMATORS[name]
             build = entry.building_on
-            found[name] = entry.estimate(window, reference) if build is None else build(window, reference, answer)
-        return found[name]
+            answers[name] = entry.estimate(window, reference) if build is None else build(window, reference, answer)
+        return answers[name]
 
     return {name: answer(name) for name in names}
 

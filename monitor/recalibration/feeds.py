@@ -157,7 +157,7 @@ def decoded(table: Mapping[str, Any]) -> Recalibration:
             classes=classes,
             **vectors,
             thresholds=dict(table["thresholds"]),
-            inputs={name: _input(one) for name, one in table["inputs"].items()},
+            inputs={name: _input(correction) for name, correction in table["inputs"].items()},
             validity=Validity(**table["validity"]),
             apply=bool(table["apply"]),
             cause=Cause(table["cause"]) if "cause" in table else cause_of(table),

@@ -24,7 +24,7 @@ def gated(name: str, correction: InputCorrection, may: May | None, explained: bo
 
     `explained` says whether the moved inputs explain the window.
     """
-    told = f"it moved along {_in_words(correction)}"
+    movement = f"it moved along {_in_words(correction)}"
     conditions = (
         (explained, "what moved does not explain the window"),
         (correction.alpha > 0, "the order of the values may be turned round, which the values cannot tell"),
@@ -33,8 +33,8 @@ def gated(name: str, correction: InputCorrection, may: May | None, explained: bo
     )
     failed = next((reason for holds, reason in conditions if not holds), None)
     if failed is not None:
-        return InputCorrection("none", 1.0, 0.0, reason=f"{told}, but {failed}")
-    return replace(correction, apply=True, reason=f'{told}, as `may = "{may}"` allows')
+        return InputCorrection("none", 1.0, 0.0, reason=f"{movement}, but {failed}")
+    return replace(correction, apply=True, reason=f'{movement}, as `may = "{may}"` allows')
 
 
 def _in_words(correction: InputCorrection) -> str:

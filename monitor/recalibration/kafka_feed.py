@@ -68,7 +68,7 @@ class KafkaFeed:
         ends = consumer.end_offsets(consumer.assignment())
         until, bad = time.monotonic() + LOOK_SECONDS, None
         while (
-            behind := any(consumer.position(place) < end for place, end in ends.items())
+            behind := any(consumer.position(partition) < end for partition, end in ends.items())
         ) and time.monotonic() < until:
             for records in consumer.poll(timeout_ms=200).values():
                 for record in records:

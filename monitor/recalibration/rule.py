@@ -113,8 +113,11 @@ def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str
     failed = next(((cause, reason) for holds, cause, reason in conditions if not holds), None)
     if failed is not None:
         return False, *failed
-    told = "label shift explains the window, and the class mix changed by more than its uncertainty"
-    return True, Cause.PRIOR_SHIFT, told
+    return (
+        True,
+        Cause.PRIOR_SHIFT,
+        "label shift explains the window, and the class mix changed by more than its uncertainty",
+    )
 
 
 VERDICT_CAUSES = {"stable": Cause.STABLE, "insufficient-data": Cause.TOO_FEW_EVENTS}

@@ -78,7 +78,7 @@ class FiledReference(ABC):
             raise ArtefactError(f"{path}: is the reference of {kinds[0]}, not of {kinds[1]}")
         try:
             described = header["features"]
-            features = tuple(Feature.of(one) for one in described)
+            features = tuple(Feature.of(feature) for feature in described)
             return cls(
                 features=tuple(
                     FeatureProfile.from_arrays(feature, described[j]["error"], artefact.under(arrays, f"features/{j}"))

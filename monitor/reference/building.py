@@ -40,11 +40,11 @@ class Reservoir:
     def add(self, chunk: Chunk) -> None:
         """numpy assigns repeated places in order, so the last of several rows for one place wins, as it should."""
         rows = chunk.labels.size
-        place, kept = reservoir_places(self._random, self.events, rows, self.capacity)
-        self._posteriors[place[kept]] = chunk.posteriors[kept]
-        self._labels[place[kept]] = chunk.labels[kept]
+        slots, kept = reservoir_places(self._random, self.events, rows, self.capacity)
+        self._posteriors[slots[kept]] = chunk.posteriors[kept]
+        self._labels[slots[kept]] = chunk.labels[kept]
         if self._features is not None and chunk.features is not None:
-            self._features[place[kept]] = chunk.features[kept]
+            self._features[slots[kept]] = chunk.features[kept]
         self.class_counts += np.bincount(chunk.labels, minlength=self.class_counts.size)
 
     def columns(self) -> tuple[Matrix, Labels, Matrix | None]:
@@ -58,8 +58,8 @@ def reservoir_places(random: np.random.Generator, seen: int, rows: int, capacity
     """Row number i goes to place i while there is room, then to a place drawn from [0, i] if that is inside."""
     number = np.arange(seen, seen + rows)
     drawn = np.floor(random.random(rows) * (number + 1)).astype(np.int64)
-    place = np.where(number < capacity, number, drawn)
-    return place, place < capacity
+    slots = np.where(number < capacity, number, drawn)
+    return slots, slots < capacity
 
 
 def collect(chunks: Iterable[Chunk], schema: StreamSchema, seed: int, rows: int | None = None) -> Reservoir:

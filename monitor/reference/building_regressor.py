@@ -32,8 +32,8 @@ def build_regression(
     width = 2 + len(schema.features)
     kept, random, seen = np.empty((min(BUILD_ROWS, BUILD_CELLS // width), width)), np.random.default_rng(seed), 0
     for rows in pieces(path, schema, advance, _of_rows, _of_table, times=wanted.times):
-        place, inside = reservoir_places(random, seen, len(rows), len(kept))
-        kept[place[inside]] = rows[inside]
+        slots, inside = reservoir_places(random, seen, len(rows), len(kept))
+        kept[slots[inside]] = rows[inside]
         seen += len(rows)
     table = kept[: min(seen, len(kept))]
     features = table[:, 2:] if schema.features else None

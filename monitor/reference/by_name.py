@@ -63,16 +63,16 @@ def _matrix(columns: Columns, features: tuple[Feature, ...]) -> Matrix:
     if columns.names is None:
         if len(columns.values) != len(features):
             raise InputError(f"features: want {len(features)} columns, got {len(columns.values)}")
-        found = dict(zip((feature.name for feature in features), columns.values, strict=True))
+        by_name = dict(zip((feature.name for feature in features), columns.values, strict=True))
     else:
-        found = dict(zip(columns.names, columns.values, strict=True))
-        if features and not found.keys() & {feature.name for feature in features}:
+        by_name = dict(zip(columns.names, columns.values, strict=True))
+        if features and not by_name.keys() & {feature.name for feature in features}:
             raise InputError(
                 f"features: the reference knows {[feature.name for feature in features]}, and none of these is a "
                 f"column of the data frame: {list(columns.names)}"
             )
     nothing = np.full(columns.rows, np.nan)
-    encoded = [_encoded(found.get(feature.name, nothing), feature) for feature in features]
+    encoded = [_encoded(by_name.get(feature.name, nothing), feature) for feature in features]
     return frozen_matrix(np.column_stack(encoded) if encoded else np.empty((columns.rows, 0)), "features")
 
 

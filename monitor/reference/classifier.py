@@ -162,8 +162,8 @@ class Reference(FiledReference):
             simulated = {"simulated": evidence.facts()}
         # Windows meet these rows in tests of their distribution: both have to come out of the same map.
         sample = sample_of(replace(held_out, posteriors=posteriors))
-        found = warnings.of_scores(posteriors, labels, schema.classes)
-        found += [ReferenceWarning("features", notice) for notice in notices]
+        cautions = warnings.of_scores(posteriors, labels, schema.classes)
+        cautions += [ReferenceWarning("features", notice) for notice in notices]
         return cls(
             schema=schema,
             class_counts=frozen_vector(counts, "class counts"),
@@ -179,7 +179,7 @@ class Reference(FiledReference):
                 "seed": seed,
                 "log_loss": log_losses,
                 **simulated,
-                **({"warnings": [asdict(warning) for warning in found]} if found else {}),
+                **({"warnings": [asdict(warning) for warning in cautions]} if cautions else {}),
                 **(facts or {}),
             },
             version="",

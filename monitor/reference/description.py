@@ -113,7 +113,7 @@ def _classifier_differences(old: Reference, new: Reference) -> list[str]:
 
 
 def _regression_differences(old: RegressionReference, new: RegressionReference) -> list[str]:
-    one = np.ones(1)
+    weight = np.ones(1)
     lines = [
         f"{name}: {before} -> {after}"
         for name, before, after in (
@@ -127,7 +127,7 @@ def _regression_differences(old: RegressionReference, new: RegressionReference) 
     for before, after in zip_longest(_components(old), _components(new), fillvalue="nothing"):
         if before != after:
             lines.append(f"component: {before} -> {after}")
-    return lines + _feature_differences(old.features, new.features, one, one)
+    return lines + _feature_differences(old.features, new.features, weight, weight)
 
 
 def _feature_differences(
@@ -138,10 +138,12 @@ def _feature_differences(
     lines = [f"feature {name}: gone" for name in before if name not in after]
     lines += [f"feature {name}: new" for name in after if name not in before]
     for name in before.keys() & after.keys():
-        one, other = before[name], after[name]
-        if one.feature != other.feature:
-            lines.append(f"feature {name}: {_feature(one)} -> {_feature(other)}")
-        elif one.values.size and other.values.size and (distance := _distance(one, old_priors, other, new_priors)) > 0:
+        first, then = before[name], after[name]
+        if first.feature != then.feature:
+            lines.append(f"feature {name}: {_feature(first)} -> {_feature(then)}")
+        elif (
+            first.values.size and then.values.size and (distance := _distance(first, old_priors, then, new_priors)) > 0
+        ):
             lines.append(f"feature {name}: the distributions are {distance:.4f} apart (Kolmogorov-Smirnov)")
     return sorted(lines)
 

@@ -157,8 +157,8 @@ def _decoded_lines(path: Path, schema: StreamSchema, advance: Advance, times: st
 
 def _labelled(path: Path, done: int, batch: DecodedBatch, stream: str) -> Window:
     if batch.rejected:
-        one = batch.rejected[0]
-        raise InputError(f"{path}: line {done + one.index + 1}: {one.reason.value}: {one.detail}")
+        rejected = batch.rejected[0]
+        raise InputError(f"{path}: line {done + rejected.index + 1}: {rejected.reason.value}: {rejected.detail}")
     if batch.late_labels:
         first = int(batch.late_labels[stream].index[0])
         raise InputError(

@@ -118,8 +118,8 @@ class RegressionReference(FiledReference):
             for feature, column in zip(schema.features, columns, strict=True)
         )
         inputs = _inputs(profiles)
-        told = relation_inputs(predictions, features, inputs)
-        mixture, null, measured = _relation(told, targets, seed)
+        design = relation_inputs(predictions, features, inputs)
+        mixture, null, measured = _relation(design, targets, seed)
         return cls(
             schema=schema,
             features=profiles,

@@ -24,8 +24,8 @@ class ReferenceWarning:
 
 def of_scores(posteriors: Matrix, labels: Labels, classes: Sequence[str]) -> list[ReferenceWarning]:
     """All that the uncalibrated posteriors give reason for."""
-    found = (exchanged_classes(posteriors, labels, classes), worse_than_class_shares(posteriors, labels))
-    return [warning for warning in found if warning is not None]
+    given = (exchanged_classes(posteriors, labels, classes), worse_than_class_shares(posteriors, labels))
+    return [warning for warning in given if warning is not None]
 
 
 def exchanged_classes(posteriors: Matrix, labels: Labels, classes: Sequence[str]) -> ReferenceWarning | None:

@@ -118,7 +118,7 @@ def choose(fits: Sequence[LinkFit], criterion: str) -> LinkFit:
 
 def _notes(task: Task, chosen: LinkFit) -> tuple[Note, ...]:
     zero = zero_coefficients(task.scaled)
-    found = {
+    notes = {
         Note.CONSTANT_TARGET: task.constant,
         Note.COLLINEAR_INPUTS: task.rank < task.design.shape[1],
         Note.EMPTY_COMPONENT: bool(chosen.empty),
@@ -126,4 +126,4 @@ def _notes(task: Task, chosen: LinkFit) -> tuple[Note, ...]:
         Note.ZERO_SLOPES: bool(np.any(np.all(zero[:, 1:], axis=0))),
         Note.NOT_CONVERGED: not chosen.converged,
     }
-    return tuple(note for note, holds in found.items() if holds)
+    return tuple(note for note, holds in notes.items() if holds)

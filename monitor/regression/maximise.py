@@ -135,11 +135,11 @@ def _scaled(problem: FitProblem, link: Link, shares: Cube) -> tuple[Cube, Matrix
         )
     seen = base_base > NEGLIGIBLE
     per_base = np.where(seen, 1.0 / np.where(seen, base_base, 1.0), 0.0)
-    one = np.ones_like(count)
+    ones = np.ones_like(count)
     if link.shape == "intercepts":
-        low, high = 1.0 + (base_rest - base_slopes) * per_base, one
+        low, high = 1.0 + (base_rest - base_slopes) * per_base, ones
     elif link.shape == "slopes":
-        low, high = one, positive_root(count, rest_slopes, rest_rest)
+        low, high = ones, positive_root(count, rest_slopes, rest_rest)
     elif link.shape == "all":  # y = r + b and the whole mean m + b
         whole = rest_rest + 2.0 * base_rest + base_base
         cross = rest_slopes + base_rest + base_slopes + base_base

@@ -61,10 +61,10 @@ class RelationNull:
 
     def at(self, events: int) -> tuple[Vector, float]:
         """Inflation and number of tests for so many labels: linear in 1/n, where Bartlett's expansion is."""
-        order, place = np.argsort(1.0 / self.sizes), 1.0 / events
+        order, reciprocal = np.argsort(1.0 / self.sizes), 1.0 / events
         where = 1.0 / self.sizes[order]
-        inflation = np.array([np.interp(place, where, column) for column in self.inflation[order].T])
-        return inflation, float(np.interp(place, where, self.tests[order]))
+        inflation = np.array([np.interp(reciprocal, where, column) for column in self.inflation[order].T])
+        return inflation, float(np.interp(reciprocal, where, self.tests[order]))
 
     def to_arrays(self) -> dict[str, Vector | Matrix]:
         """The plain arrays that a reference artefact holds."""
@@ -176,21 +176,21 @@ def calibrate_relation(
     models = alternatives()
     degrees = np.array([model.parameters(source) for model in models])
     inflation, counts = np.ones((len(_CALIBRATED_SIZES), degrees.size)), np.ones(len(_CALIBRATED_SIZES))
-    for place, size in enumerate(_CALIBRATED_SIZES):
-        following = _CALIBRATED_SIZES[place + 1] if place + 1 < len(_CALIBRATED_SIZES) else np.inf
+    for step, size in enumerate(_CALIBRATED_SIZES):
+        following = _CALIBRATED_SIZES[step + 1] if step + 1 < len(_CALIBRATED_SIZES) else np.inf
         used = np.flatnonzero((degrees > 0) & (LABELS_PER_PARAMETER * degrees < following) & (degrees < size))
         rows = rng.integers(task.events, size=(windows, size))
         problem = pose(task.design[rows], task.target[rows], base)
         ratios = likelihood_ratios(problem, [models[column] for column in used], windows)
-        inflation[place, used] = _inflation(ratios, degrees[used])
-        scaled = chdtrc(degrees[used], ratios / inflation[place, used])
+        inflation[step, used] = _inflation(ratios, degrees[used])
+        scaled = chdtrc(degrees[used], ratios / inflation[step, used])
         smallest = np.where(_taking_part(source, size)[used], scaled, 1.0).min(axis=1)
         # 5 % of the smallest p-values of `tests` independent tests lie below 1 - 0.95^(1 / tests).
-        counts[place] = max(1.0, np.log(0.95) / np.log1p(-float(np.quantile(smallest, 0.05))))
+        counts[step] = max(1.0, np.log(0.95) / np.log1p(-float(np.quantile(smallest, 0.05))))
     # A link that takes part only from the next size on was not measured here: the next size speaks for it.
-    for place in reversed(range(len(_CALIBRATED_SIZES) - 1)):
-        later = LABELS_PER_PARAMETER * degrees >= _CALIBRATED_SIZES[place + 1]
-        inflation[place, later] = inflation[place + 1, later]
+    for step in reversed(range(len(_CALIBRATED_SIZES) - 1)):
+        later = LABELS_PER_PARAMETER * degrees >= _CALIBRATED_SIZES[step + 1]
+        inflation[step, later] = inflation[step + 1, later]
     return RelationNull(np.array(_CALIBRATED_SIZES, float), inflation, counts)
 
 
@@ -263,8 +263,8 @@ def _taking_part(reference: Mixture, events: int) -> Flags:
 
 
 def _untested(status: RelationStatus, events: int, dropped: int) -> RelationTest:
-    told = {
+    reason = {
         RelationStatus.TOO_FEW_LABELS: f"{events} labels are too few to say",
         RelationStatus.CONSTANT_TARGET: "all labels are equal: they carry no relation",
     }[status]
-    return RelationTest(status, "M1", told, 0.0, "M1", 0, 1.0, 0.0, False, events, dropped, None)
+    return RelationTest(status, "M1", reason, 0.0, "M1", 0, 1.0, 0.0, False, events, dropped, None)

@@ -43,7 +43,7 @@ def _relation(model: Model, factors: Matrix, names: Sequence[str]) -> list[str]:
     each = ", ".join(f"slope of {name} {word}" for name, word in zip(names, words, strict=True))
     if len(words) > 1 and len(set(words)) == 1:
         each = f"all slopes {words[0]}"
-    told: dict[str, list[str]] = {
+    sentences: dict[str, list[str]] = {
         "same": [],
         "slopes": [_told("slopes", slopes, several), "intercepts unchanged"],
         "intercepts": [_told("intercepts", intercepts, several), "slopes unchanged"],
@@ -53,14 +53,14 @@ def _relation(model: Model, factors: Matrix, names: Sequence[str]) -> list[str]:
         "inputs+": [each, f"intercepts {factor_word(factors[0, 0])}", "noise estimated anew"],
         "free": ["every slope, intercept and noise level estimated anew"],
     }
-    return told[model.link.shape]
+    return sentences[model.link.shape]
 
 
 def _told(what: str, factors: Vector, several: bool) -> str:
     if not several:
         return f"all {what} {factor_word(float(factors[0]))}"
-    told = [f"{factor_word(float(factor))} in component {k}" for k, factor in enumerate(factors, start=1)]
-    return f"{what} " + ", ".join(told)
+    listed = [f"{factor_word(float(factor))} in component {k}" for k, factor in enumerate(factors, start=1)]
+    return f"{what} " + ", ".join(listed)
 
 
 def _percent(weights: Vector) -> str:

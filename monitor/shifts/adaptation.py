@@ -125,17 +125,17 @@ def choose(
     # Explanations do not depend on the order of rows, and short floats are sorted in half the time.
     window = np.asarray(np.sort(columns, axis=0).T, dtype=np.float64)
     weights = [training.row_weights(j, ratios) for j in range(len(window))]
-    found = [
+    explanations = [
         covariates.explain(training.values[j], window[j], weights[j], level=policy.level, direction=directions[j])
         for j in range(len(window))
     ]
-    p_values = np.array([each.p_value for each in found])
+    p_values = np.array([each.p_value for each in explanations])
     adjusted = holm(p_values) if policy.correction == "holm" else p_values
     rules, choices = [], []
-    for j, (name, explanation) in enumerate(zip(training.names, found, strict=True)):
+    for j, (name, explanation) in enumerate(zip(training.names, explanations, strict=True)):
         moved = explanation.kind != "none" and (adjusted[j] < policy.level or directions[j] == "decreasing")
-        data = training.values[j], window[j], weights[j], directions[j]
-        rule, reason = _rule(policy.strategy, explanation, moved, data)
+        compared = training.values[j], window[j], weights[j], directions[j]
+        rule, reason = _rule(policy.strategy, explanation, moved, compared)
         rules.append(rule)
         choices.append(_record(name, rule, reason, explanation))
     return tuple(rules), tuple(choices)
@@ -177,18 +177,20 @@ def _record(name: str, rule: Rule, reason: str, explanation: Explanation | None)
     )
 
 
-def rules_from(names: Sequence[str], told: Mapping[str, Any]) -> tuple[tuple[Rule, ...], tuple[AttributeChoice, ...]]:
+def rules_from(
+    names: Sequence[str], movements: Mapping[str, Any]
+) -> tuple[tuple[Rule, ...], tuple[AttributeChoice, ...]]:
     """A rule per attribute from what a monitor said about the features, where the raw window is not at hand.
 
-    `told` holds by feature name what `_as_map` reads; features that are not named did not move. Without rows there is
-    nothing to take node-local percentiles of: a monotone map moves every threshold by the percentiles of the column.
+    `movements` holds by feature name what `_as_map` reads; features that are not named did not move. Without rows there
+    is nothing to take node-local percentiles of: a monotone map moves every threshold by the percentiles of the column.
     """
-    unknown = sorted(set(told) - set(names))
+    unknown = sorted(set(movements) - set(names))
     if unknown:
         raise InputError(f"features: want names out of {list(names)}, got {unknown}")
     rules, choices = [], []
     for name in names:
-        correction, explanation = _as_map(told.get(name, IDENTITY))
+        correction, explanation = _as_map(movements.get(name, IDENTITY))
         rule = Rule(CHOICE_FOR[correction.kind], correction)
         rules.append(rule)
         choices.append(_record(name, rule, "told: " + correction.kind, explanation))
@@ -204,17 +206,17 @@ CHOICE_FOR: dict[str, Choice] = {
 }
 
 
-def _as_map(told: Any) -> tuple[InputMap, Explanation | None]:
+def _as_map(movement: Any) -> tuple[InputMap, Explanation | None]:
     """Out of an explanation, its correction, a window's `FeatureShift`, or a feed's input correction (or its JSON)."""
-    if hasattr(told, "explanation"):
-        told = told.explanation if told.moved and told.explanation is not None else IDENTITY
-    if isinstance(told, Explanation):
-        return told.correction, told
-    if isinstance(told, InputMap):
-        return told, None
-    if not isinstance(told, Mapping):
-        told = {name: getattr(told, name) for name in ("kind", "alpha", "beta", "window", "reference")}
-    return InputMap.from_message(told), None
+    if hasattr(movement, "explanation"):
+        movement = movement.explanation if movement.moved and movement.explanation is not None else IDENTITY
+    if isinstance(movement, Explanation):
+        return movement.correction, movement
+    if isinstance(movement, InputMap):
+        return movement, None
+    if not isinstance(movement, Mapping):
+        movement = {name: getattr(movement, name) for name in ("kind", "alpha", "beta", "window", "reference")}
+    return InputMap.from_message(movement), None
 
 
 def directions_from_labels(training: Training, columns: Columns, labels: Labels) -> list[Direction | None]:
@@ -226,12 +228,12 @@ def directions_from_labels(training: Training, columns: Columns, labels: Labels)
     """
     expected = training.class_means[:, labels]
     values = np.asarray(columns.T, dtype=np.float64)
-    found: list[Direction | None] = []
+    directions: list[Direction | None] = []
     for seen, mean in zip(values, expected, strict=True):
         present = ~np.isnan(seen)
         z = _correlation(seen[present], mean[present]) * np.sqrt(np.count_nonzero(present))
-        found.append(None if abs(z) < DIRECTION_EVIDENCE else "increasing" if z > 0 else "decreasing")
-    return found
+        directions.append(None if abs(z) < DIRECTION_EVIDENCE else "increasing" if z > 0 else "decreasing")
+    return directions
 
 
 def _correlation(a: Vector, b: Vector) -> float:

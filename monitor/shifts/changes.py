@@ -130,7 +130,7 @@ class ChangePoints:
 
     def update(self, window: str, values: Mapping[str, float]) -> list[LevelChange]:
         """Take the values of one window; a series that is new starts here, a value that is not finite is skipped."""
-        found = []
+        changes = []
         for series, value in sorted(values.items()):
             if not np.isfinite(value):
                 continue
@@ -138,8 +138,8 @@ class ChangePoints:
                 self.watched[series] = detector(self.detector)
             self.watched[series].update(value)
             if self.watched[series].drift_detected:
-                found.append(LevelChange(series, window, self.detector))
-        return found
+                changes.append(LevelChange(series, window, self.detector))
+        return changes
 
 
 def detector(name: str) -> Detector:

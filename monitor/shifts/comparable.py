@@ -72,8 +72,8 @@ def common_resolution(window: Window, reference: ShiftReference) -> Resolution:
 def common_features(table: Matrix | None, known: tuple[Written | None, ...]) -> tuple[int, ...]:
     """The resolution of each feature; without a table, the reference's own."""
     if table is None:
-        return tuple(EXACT if one is None else one.base for one in known)
-    return tuple(EXACT if one is None else one.common(table[:, j]) for j, one in enumerate(known))
+        return tuple(EXACT if resolution is None else resolution.base for resolution in known)
+    return tuple(EXACT if resolution is None else resolution.common(table[:, j]) for j, resolution in enumerate(known))
 
 
 def comparable_posteriors(posteriors: Matrix, reference: ShiftReference, resolution: Resolution) -> Matrix:

@@ -319,8 +319,8 @@ def _corrected(pair: _Comparison, line: Line) -> _TestOutcome:
 
 def _lines(pair: _Comparison, *, decreasing: bool) -> list[Line]:
     """By mean and standard deviation as printed; then by median and quartiles, which heavy tails do not spoil."""
-    found = (_line(pair.reference, pair.window, by, -1 if decreasing else 1) for by in ("moments", "quartiles"))
-    return [line for line in found if line is not None]
+    lines = (_line(pair.reference, pair.window, by, -1 if decreasing else 1) for by in ("moments", "quartiles"))
+    return [line for line in lines if line is not None]
 
 
 def _line(r: _Sample, w: _Sample, by: str, sign: int) -> Line | None:

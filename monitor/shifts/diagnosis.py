@@ -120,8 +120,8 @@ def _lies_with_one_feature(unknown: Novelty, rest: Rest | None, seen: Looked, re
     if blind is None:
         return True
     columns, landscape = blind
-    found = novelty(landscape, np.ascontiguousarray(seen.standardised[:, columns]), rest.match.priors)
-    return found.mass < unknown.mass / 2
+    seen_by_blind = novelty(landscape, np.ascontiguousarray(seen.standardised[:, columns]), rest.match.priors)
+    return seen_by_blind.mass < unknown.mass / 2
 
 
 def _misfit_lies_with(
@@ -161,14 +161,14 @@ def _explained(
     One feature alone cannot say whether it was mirrored; all together can. A falling line with which the window does
     not fit is not believed, unless it fits better than what rises.
     """
-    found = _explanations(table, reference, tested, priors, level=level)
-    mapped = _mapped(seen, table, reference, found)
-    if mapped is None or mapped.p_value >= level or all(one.alpha > 0 for one in found.values()):
-        return found, mapped
+    explanations = _explanations(table, reference, tested, priors, level=level)
+    mapped = _mapped(seen, table, reference, explanations)
+    if mapped is None or mapped.p_value >= level or all(explanation.alpha > 0 for explanation in explanations.values()):
+        return explanations, mapped
     rising = _explanations(table, reference, tested, priors, level=level, direction="increasing")
     upright = _mapped(seen, table, reference, rising)
     falls = upright is not None and mapped.effect < upright.effect
-    return (found, mapped) if falls else (rising, upright)
+    return (explanations, mapped) if falls else (rising, upright)
 
 
 def _explanations(
@@ -181,11 +181,11 @@ def _explanations(
     direction: Direction | None = None,
 ) -> dict[int, Explanation]:
     """How each moved number moved, against the reference at this class mix."""
-    found = {}
+    explanations = {}
     for j in _moved(tested):
         column = reference.features[j]
         if isinstance(column, SortedColumn) and tested[j].distribution_moved:
-            found[j] = covariates.explain(
+            explanations[j] = covariates.explain(
                 column.exact,
                 table[:, j],
                 column.weights(priors),
@@ -193,12 +193,16 @@ def _explanations(
                 floor=DISTANCE_FLOOR,
                 direction=direction,
             )
-    return found
+    return explanations
 
 
 def _mapped(seen: Looked, table: Matrix, reference: Prepared, explanations: Mapping[int, Explanation]) -> Match | None:
     """The match after moved features were mapped back; without posteriors, which cannot be mapped."""
-    maps = {j: one.map(table[:, j]) for j, one in explanations.items() if one.kind in {"linear", "monotone"}}
+    maps = {
+        j: explanation.map(table[:, j])
+        for j, explanation in explanations.items()
+        if explanation.kind in {"linear", "monotone"}
+    }
     if not maps or len(maps) < len(explanations):
         return None
     back = looked.with_features(seen, table, maps, reference)

@@ -44,12 +44,12 @@ class Classes:
     def distances(self, rows: Standardised) -> Vector:
         """s(x) of each event."""
         of_class = _nearest(rows @ self.nearest, self.centres)
-        found = np.empty(len(rows))
+        distances = np.empty(len(rows))
         for y, centre in enumerate(self.own_centres):
             members = np.flatnonzero(of_class == y)
             away = (rows[members] - centre) @ self.own[y]
-            found[members] = np.einsum("ij,ij->i", away, away) + self.size[y]
-        return found
+            distances[members] = np.einsum("ij,ij->i", away, away) + self.size[y]
+        return distances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,14 +95,14 @@ def landscape(standardised: Standardised, labels: Labels, classes: int) -> Lands
         drawn = np.random.default_rng(1).normal(size=(columns, LANDSCAPE_COLUMNS))
         directions = np.linalg.qr(drawn)[0].astype(np.float32)
         rows = standardised @ directions
-    found = _classes(rows, labels, classes)
+    by_class = _classes(rows, labels, classes)
     if len(rows) < ROWS_PER_DIRECTION * rows.shape[1] * classes:
         scores = _unseen_scores(rows, labels, classes)
     else:
-        scores = found.distances(rows)
+        scores = by_class.distances(rows)
     order = np.argsort(scores, kind="stable")
     counts = np.bincount(labels, minlength=classes).astype(np.float64)
-    return Landscape(directions, found, scores, scores[order], labels[order], counts)
+    return Landscape(directions, by_class, scores, scores[order], labels[order], counts)
 
 
 def _classes(standardised: Standardised, labels: Labels, classes: int) -> Classes:

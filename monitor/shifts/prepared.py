@@ -61,10 +61,10 @@ class SortedColumn:
     ) -> "SortedColumn":
         """The column of these ascending values."""
         values = coarsened(exact, resolution)
-        found = placing.places(values)
+        ranks = placing.places(values)
         per_kept = 1.0 / np.maximum(np.bincount(labels, minlength=class_counts.size), 1)
-        as_kept = found.upto / max(values.size, 1)
-        return cls(name, values, exact, labels, found, class_counts, missing, per_kept, as_kept)
+        as_kept = ranks.upto / max(values.size, 1)
+        return cls(name, values, exact, labels, ranks, class_counts, missing, per_kept, as_kept)
 
     def weights(self, priors: Vector) -> Vector:
         """The weight of each sorted value when the classes have these priors."""
@@ -277,27 +277,27 @@ def _coordinates(
 ) -> list[tuple[str, str, int, Matrix]]:
     """Name, kind, column and mapped rows of every block, in the order of the map."""
     classes = len(posteriors)
-    found: list[tuple[str, str, int, Matrix]] = [
+    blocks: list[tuple[str, str, int, Matrix]] = [
         ("posteriors", "posterior", -1, np.asarray(sample.posteriors[:, : classes - 1]))
     ]
-    found += [
+    blocks += [
         (posteriors[y].name, "posterior", y, _mapped_rows(posteriors[y], coarsened(sample.posteriors[:, y], SINGLE)))
         for y in ranked_posteriors(classes)
     ]
     if sample.features is None:
-        return found
+        return blocks
     for j in chosen:
         profile, values = features[j], sample.features[:, j]
         if isinstance(profile, SortedColumn):
-            found.append((profile.name, "feature", int(j), _mapped_rows(profile, values)))
+            blocks.append((profile.name, "feature", int(j), _mapped_rows(profile, values)))
         else:
             cells = category_cells(profile)
             rows = (values[:, None] == cells).astype(np.float64)
-            found.append((profile.feature.name, "feature", int(j), rows))
+            blocks.append((profile.feature.name, "feature", int(j), rows))
     if projections is not None:
         mapped = projections(projections.standardised(sample.features)).astype(np.float64)
-        found.append(("all features together", "joint", -1, mapped))
-    return found
+        blocks.append(("all features together", "joint", -1, mapped))
+    return blocks
 
 
 def _mapped_rows(column: SortedColumn, values: Vector) -> Matrix:

@@ -107,9 +107,11 @@ def _scale(values: Vector) -> _Scale | None:
     """How a column is put on the common scale; None for one that is constant, or so wide or narrow that it has none
     among floating-point numbers. (It is still tested by itself.)"""
     with np.errstate(over="ignore", invalid="ignore"):
-        found = _by_quantiles(values)
-    usable = found is not None and np.isfinite([found.centre, found.scale]).all() and found.scale > NARROWEST
-    return found if usable else None
+        standard = _by_quantiles(values)
+    usable = (
+        standard is not None and np.isfinite([standard.centre, standard.scale]).all() and standard.scale > NARROWEST
+    )
+    return standard if usable else None
 
 
 def _by_quantiles(values: Vector) -> _Scale | None:

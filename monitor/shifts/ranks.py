@@ -44,12 +44,12 @@ class Places:
 
     def find(self, values: Vector) -> NDArray[np.intp]:
         """The place of each value; none may be NaN."""
-        place = self.table.take(_cells(values, self.origin, self.shift, self.first, self.table.size))
-        place += self.fence.take(place) <= values
-        short = np.flatnonzero(self.fence.take(place) <= values)
+        ranks = self.table.take(_cells(values, self.origin, self.shift, self.first, self.table.size))
+        ranks += self.fence.take(ranks) <= values
+        short = np.flatnonzero(self.fence.take(ranks) <= values)
         if short.size:
-            place[short] = np.searchsorted(self.fence[:-1], values[short], side="right")
-        return place
+            ranks[short] = np.searchsorted(self.fence[:-1], values[short], side="right")
+        return ranks
 
     def equal(self, place: NDArray[np.intp], values: Vector) -> NDArray[np.bool_]:
         """Which values equal the distinct value just before their place."""
@@ -57,8 +57,8 @@ class Places:
 
     def twice_mid_ranks(self, values: Vector) -> Labels:
         """How many of the column's values are below each value, plus how many are not above it."""
-        place = self.find(values)
-        return np.asarray(self.upto.take(place) + self.upto.take(place - self.equal(place, values)))
+        ranks = self.find(values)
+        return np.asarray(self.upto.take(ranks) + self.upto.take(ranks - self.equal(ranks, values)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,9 +87,9 @@ def places(values: Vector) -> Places:
         return Places(fence, upto, np.zeros(1, dtype=np.intp), 0.0, 0, 0)
     low, high = (float(distinct[round(share * (distinct.size - 1))]) for share in (TABLE_TAIL, 1 - TABLE_TAIL))
     origins = [origin for origin in (low - (high - low), float(distinct[0])) if np.isfinite(origin)] or [0.0]
-    found = [_tabled(fence, upto, origin, low, high) for origin in origins]
+    tables = [_tabled(fence, upto, origin, low, high) for origin in origins]
     # The more cells are taken, the fewer values share one.
-    return max(found, key=lambda one: np.count_nonzero(np.diff(one.table)))
+    return max(tables, key=lambda one: np.count_nonzero(np.diff(one.table)))
 
 
 def place(reference: Places, values: Vector) -> PlacedValues:
@@ -97,10 +97,10 @@ def place(reference: Places, values: Vector) -> PlacedValues:
     gaps = np.isnan(values)
     missing = int(np.count_nonzero(gaps))
     present = values[~gaps] if missing else np.ascontiguousarray(values)
-    found = reference.find(present)
-    equal = reference.equal(found, present)
-    tied = np.bincount(found[equal] - 1, minlength=reference.size) if equal.any() else None
-    counts = np.bincount(found, minlength=reference.size + 1)
+    ranks = reference.find(present)
+    equal = reference.equal(ranks, present)
+    tied = np.bincount(ranks[equal] - 1, minlength=reference.size) if equal.any() else None
+    counts = np.bincount(ranks, minlength=reference.size + 1)
     below = np.cumsum(counts[:-1])
     before = np.asarray(below / max(present.size, 1))
     upon = before if tied is None else np.asarray((below + tied) / present.size)
@@ -129,10 +129,10 @@ def _tabled(fence: Vector, upto: Labels, origin: float, low: float, high: float)
 
 
 def _cells(values: Vector, origin: float, shift: int, first: int, cells: int) -> Labels:
-    found = _bits(values, origin)
-    found >>= shift
-    found -= first
-    return np.clip(found, 0, cells - 1, out=found)
+    cells_of_values = _bits(values, origin)
+    cells_of_values >>= shift
+    cells_of_values -= first
+    return np.clip(cells_of_values, 0, cells - 1, out=cells_of_values)
 
 
 def _bits(values: Vector, origin: float) -> Labels:

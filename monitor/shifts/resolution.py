@@ -115,11 +115,11 @@ def coarsened_table(table: Matrix, resolutions: tuple[int, ...]) -> Matrix:
     at = np.array(resolutions)
     if (at >= EXACT).all():
         return table
-    found = np.array(table)
+    coarse = np.array(table)
     for resolution in np.unique(at[at < EXACT]):
         columns = np.flatnonzero(at == resolution)
-        found[:, columns] = coarsened(found[:, columns], int(resolution))
-    return found
+        coarse[:, columns] = coarsened(coarse[:, columns], int(resolution))
+    return coarse
 
 
 def thinned(values: Vector) -> Vector:
@@ -137,13 +137,13 @@ def among(values: Vector, atoms: Vector) -> bool:
 def _rounded(values: Vector, places: int) -> Vector:
     """Rounded to so many decimals; where doubles have no such decimals, as they are."""
     with np.errstate(over="ignore", invalid="ignore"):
-        found = np.round(values, places) + 0.0  # no negative zero
-    return np.where(np.abs(values) < DECIMALS_UP_TO, found, values)
+        rounded = np.round(values, places) + 0.0  # no negative zero
+    return np.where(np.abs(values) < DECIMALS_UP_TO, rounded, values)
 
 
 def _spread(values: Vector) -> float:
     """Robust where a column has a middle; of a column that is mostly one value, its standard deviation."""
     low, high = np.quantile(values, [0.25, 0.75])
     with np.errstate(over="ignore", invalid="ignore"):
-        found = float((high - low) / 1.349) if high > low else float(values.std())
-    return found if np.isfinite(found) else 0.0
+        spread = float((high - low) / 1.349) if high > low else float(values.std())
+    return spread if np.isfinite(spread) else 0.0

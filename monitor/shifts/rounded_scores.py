@@ -33,9 +33,9 @@ class RoundedScores:
         if resolution >= SINGLE:
             return coarsened(posteriors, SINGLE)
         whole, _ = whole_numbers(posteriors, resolution)
-        found = np.column_stack([_means(*cells, column, resolution) for cells, column in
+        means = np.column_stack([_means(*cells, column, resolution) for cells, column in
                                  zip(_cells(self, resolution), whole.T, strict=True)])  # fmt: skip
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
+        return np.asarray(means / means.sum(axis=1, keepdims=True))
 
 
 def rounded_scores(raw: Matrix) -> RoundedScores:
@@ -70,9 +70,9 @@ def whole_numbers(posteriors: Matrix, resolution: int) -> tuple[Labels, Flags]:
             if not left.size:
                 break
             undone = posteriors[left] * total
-            found = np.rint(undone)
-            fits = _near(undone, found, units) & (found.sum(axis=1) == total)
-            whole[left[fits]] = found[fits]
+            rounded = np.rint(undone)
+            fits = _near(undone, rounded, units) & (rounded.sum(axis=1) == total)
+            whole[left[fits]] = rounded[fits]
             exact[left[fits]] = True
     return whole.astype(np.int64), exact
 
@@ -86,11 +86,11 @@ def _near(scaled: Matrix, whole: Matrix, units: int) -> Flags:
 def _cells(scores: RoundedScores, resolution: int) -> tuple[tuple[Labels, Vector], ...]:
     """By class: the cells that hold reference events, and the mean of what these said."""
     whole, _ = whole_numbers(scores.raw, resolution)
-    found = []
+    tables = []
     for column, said in zip(whole.T, scores.raw.T, strict=True):
         cells, of_row = np.unique(column, return_inverse=True)
-        found.append((cells, np.bincount(of_row, weights=said) / np.bincount(of_row)))
-    return tuple(found)
+        tables.append((cells, np.bincount(of_row, weights=said) / np.bincount(of_row)))
+    return tuple(tables)
 
 
 def _means(cells: Labels, means: Vector, whole: Labels, resolution: int) -> Vector:

@@ -34,11 +34,13 @@ def rest(looked: Looked, reference: Prepared, suspects: list[int], level: float)
     left_out: frozenset[int] = frozenset()
     for _ in range(min(LEFT_OUT, len(suspects))):
         tried = [left_out | {j} for j in suspects[:SUSPECTS] if j not in left_out]
-        found = [Rest(columns, one) for columns in tried if (one := _without(looked, reference, columns)) is not None]
-        if not found:
+        rests = [
+            Rest(columns, fitted) for columns in tried if (fitted := _without(looked, reference, columns)) is not None
+        ]
+        if not rests:
             return None
         # Ties are real: many candidates may have a p-value of 0. The statistic per degree of freedom decides then.
-        best = max(found, key=lambda one: (one.match.p_value, -one.match.statistic / max(one.match.degrees, 1e-9)))
+        best = max(rests, key=lambda one: (one.match.p_value, -one.match.statistic / max(one.match.degrees, 1e-9)))
         if best.match.p_value >= level:
             return best
         left_out = best.left_out
@@ -53,5 +55,5 @@ def _without(looked: Looked, reference: Prepared, columns: frozenset[int]) -> Ma
     if reference.projections is not None and looked.standardised is not None:
         blind = reference.projections.without(columns)(looked.standardised)
         mean = np.concatenate([mean, blind.mean(axis=0, dtype=np.float64)])
-    found = fit.match(moments, mean / moments.scale, looked.events)
-    return found if found.identified else None
+    match = fit.match(moments, mean / moments.scale, looked.events)
+    return match if match.identified else None

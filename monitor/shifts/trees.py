@@ -179,12 +179,12 @@ class _Versatile:
         adapted = []
         for tree, moved in zip(trees, message["trees"], strict=True):
             nodes, turned = node_numbers(moved["nodes"], "nodes"), node_numbers(moved["swapped"], "swapped")
-            told = frozen_vector(moved["thresholds"], "thresholds", nodes.size)
+            moved_to = frozen_vector(moved["thresholds"], "thresholds", nodes.size)
             inner = np.flatnonzero(tree.children_left != LEAF)
-            if not (np.isin(nodes, inner).all() and np.isin(turned, inner).all() and np.isfinite(told).all()):
+            if not (np.isin(nodes, inner).all() and np.isin(turned, inner).all() and np.isfinite(moved_to).all()):
                 raise InputError("thresholds: want finite ones, of nodes that are decisions of the model")
             thresholds, swapped = tree.threshold.copy(), np.zeros(tree.node_count, dtype=bool)
-            thresholds[nodes] = told
+            thresholds[nodes] = moved_to
             swapped[turned] = True
             adapted.append((thresholds, swapped))
         kept = dict(message["record"])

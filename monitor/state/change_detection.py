@@ -35,8 +35,8 @@ def advanced(state: ChangeState, seen: Seen, name: str, reference: FiledReferenc
         detectors[series] = value
         last += [series] if detected else []
     key = seen.window.key
-    found = (*state.found, Change(key.id, key.start, key.end, tuple(last))) if last else state.found
-    return ChangeState(name, MADE_BY, detectors, tuple(last), found[-CHANGES_SHOWN:], state.count + len(last))
+    changes = (*state.found, Change(key.id, key.start, key.end, tuple(last))) if last else state.found
+    return ChangeState(name, MADE_BY, detectors, tuple(last), changes[-CHANGES_SHOWN:], state.count + len(last))
 
 
 Updated = Iterator[tuple[str, DetectorValue | None, bool]]

@@ -92,8 +92,8 @@ def gone_record(whose: Whose) -> Message:
 def gone_entries(whose: Whose, known: Known, concerns: Sequence[AnyConcern]) -> Iterator[Message]:
     """Nor of the windows that concerns remembered one by one."""
     for concern in concerns:
-        for place in range(min(known.rings.get(concern.name, Ring()).count, concern.entries)):
-            yield Message("states", _key(whose, concern.name, place), b"")
+        for slot in range(min(known.rings.get(concern.name, Ring()).count, concern.entries)):
+            yield Message("states", _key(whose, concern.name, slot), b"")
 
 
 def read(records: Iterable[bytes], concerns: Mapping[str, Sequence[AnyConcern]]) -> dict[Whose, Known]:
@@ -119,20 +119,28 @@ def read(records: Iterable[bytes], concerns: Mapping[str, Sequence[AnyConcern]])
 
 def _known(head: _States, concerns: Sequence[AnyConcern], entries: Mapping[str, Mapping[int, _Entry]]) -> Known:
     whose = (head.stream, head.segment)
-    states = {one.name: _state(one, whose, *head.states[one.name]) for one in concerns if one.name in head.states}
+    states = {
+        concern.name: _state(concern, whose, *head.states[concern.name])
+        for concern in concerns
+        if concern.name in head.states
+    }
     rings = {
-        one.name: _ring(one, head.counts[one.name], entries.get(one.name, {}))
-        for one in concerns
-        if one.name in head.counts
+        concern.name: _ring(concern, head.counts[concern.name], entries.get(concern.name, {}))
+        for concern in concerns
+        if concern.name in head.counts
     }
     return Known(head.reference, head.until, states, rings)
 
 
 def _ring(concern: AnyConcern, count: int, entries: Mapping[int, _Entry]) -> Ring:
     newest = sorted(number for number in entries if count - concern.entries < number <= count)
-    found = [entries[number] for number in newest]
+    kept = [entries[number] for number in newest]
     return Ring(
-        tuple(_of(concern, concern.entry, one.version, one.entry, (one.stream, one.segment)) for one in found), count
+        tuple(
+            _of(concern, concern.entry, record.version, record.entry, (record.stream, record.segment))
+            for record in kept
+        ),
+        count,
     )
 
 

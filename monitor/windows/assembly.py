@@ -131,9 +131,10 @@ class Windowing:
     ) -> LeftOut:
         """Put one batch of one partition into the open windows. Label events move its clock, and are evidence."""
         clock = self._clocks.setdefault(partition, _PartitionClock())
-        names, told = sorted(streams), sorted(labels)
+        names, labelled = sorted(streams), sorted(labels)
         scored = [(streams[name].offsets, _timestamps(streams[name].rows)) for name in names]
-        offsets, times, place = _interleaved([*scored, *((labels[name].offsets, labels[name].times) for name in told)])
+        known = [(labels[name].offsets, labels[name].times) for name in labelled]
+        offsets, times, rank = _interleaved([*scored, *known])
         running = np.maximum.accumulate(np.concatenate([[clock.running_max], times]))
         before = running[_first_of_record(offsets)]
 
@@ -141,7 +142,7 @@ class Windowing:
             running_max = running[np.searchsorted(offsets, record.offset, side="left")]
             self._reject(partition, clock, record, int(running_max))
         late, late_after_idle, copies, copied = {}, {}, {}, {}
-        parts = np.split(place, np.cumsum([*(part.size for part, _ in scored), *(labels[n].times.size for n in told)]))
+        parts = np.split(rank, np.cumsum([part.size for part, _ in (*scored, *known)]))
         for name, here in zip(names, parts, strict=False):
             arrivals = Arrivals(partition, streams[name].rows, streams[name].offsets, before[here], running[1:][here])
             if name in self._counting:
@@ -155,16 +156,16 @@ class Windowing:
                 news = arrivals.offsets >= clock.resumed
                 late[name] = arrivals.offsets[placed.late & news]
                 late_after_idle[name] = arrivals.offsets[placed.published & news]
-        for name, here in zip(told, parts[len(names) :], strict=False):
-            one = labels[name]
-            if name in self._timed and one.ids is not None and one.targets is not None:
+        for name, here in zip(labelled, parts[len(names) :], strict=False):
+            came = labels[name]
+            if name in self._timed and came.ids is not None and came.targets is not None:
                 said = PlainLabels(
-                    partition, one.ids, one.targets, one.times, one.offsets, before[here], running[1:][here]
+                    partition, came.ids, came.targets, came.times, came.offsets, before[here], running[1:][here]
                 )
                 self._timed[name].tell(said, clock.closed)
         clock.running_max = int(running[-1])
         clock.read = next_offset
-        marks = {name: running[1:][here] for name, here in zip(told, parts[len(names) :], strict=False)}
+        marks = {name: running[1:][here] for name, here in zip(labelled, parts[len(names) :], strict=False)}
         return LeftOut(late, late_after_idle, copies, copied, marks)
 
     def close(
@@ -285,9 +286,9 @@ def _interleaved(parts: Sequence[tuple[Labels, Labels]]) -> tuple[Labels, Labels
     offsets = np.concatenate([none, *(part for part, _ in parts)])
     times = np.concatenate([none, *(part for _, part in parts)])
     order = np.argsort(offsets, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
-    return offsets[order], times[order], place
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return offsets[order], times[order], rank
 
 
 def _first_of_record(offsets: Labels) -> Labels:

@@ -89,7 +89,7 @@ class LabelEvidence:
         labelled = arrivals.rows.labelled
         waiting = np.zeros_like(labelled)
         if arrivals.rows.ids is not None:
-            waiting = ~labelled & ~late & np.array([one is not None for one in arrivals.rows.ids])
+            waiting = ~labelled & ~late & np.array([name is not None for name in arrivals.rows.ids])
         if not (labelled | waiting).any():
             return
         times = np.where(late, arrivals.marks_after, arrivals.timestamps)
@@ -122,11 +122,11 @@ class LabelEvidence:
             [kept for partition, kept in sorted(self._panes.get(pane, {}).items()) if closed[partition] < deadline]
             for pane in range(end - self.plan.span, end, self._slide)
         ]
-        labels = _last_labels([told for kept in panes for one in kept for told in one.told])
-        found = [rows for kept in panes if (rows := self._of_pane(kept, labels)) is not None]
-        if not found:
+        labels = _last_labels([labels for kept in panes for pane in kept for labels in pane.told])
+        windows = [rows for kept in panes if (rows := self._of_pane(kept, labels)) is not None]
+        if not windows:
             return None
-        return ordered(sampled(self._newest(merge(found), end), EVIDENCE_ROWS, self._seed))
+        return ordered(sampled(self._newest(merge(windows), end), EVIDENCE_ROWS, self._seed))
 
     def prune(self, mark: int) -> None:
         """Drop the panes that no window to come will look at."""
@@ -156,7 +156,7 @@ class LabelEvidence:
         """The rows of one pane that have a label, from wherever it came."""
         parts = []
         for which, most in (("labelled", EVIDENCE_ROWS), ("waiting", self._most)):
-            chunks = [chunk for one in kept for chunk in getattr(one, which).chunks]
+            chunks = [chunk for pane in kept for chunk in getattr(pane, which).chunks]
             if chunks and (which == "labelled" or labels):
                 whole = sampled(merge(chunks), most, self._seed)
                 parts.append(_joined(whole, labels) if labels else whole)
@@ -173,9 +173,9 @@ class LabelEvidence:
 def _last_labels(told: list[PlainLabels]) -> dict[str, tuple[int, float]]:
     """When each id was labelled, and with what: the last label holds, the larger of two at one time."""
     last: dict[str, tuple[int, float]] = {}
-    for one in told:
+    for records in told:
         for name, label in zip(
-            one.ids.tolist(), zip(one.times.tolist(), one.targets.tolist(), strict=True), strict=True
+            records.ids.tolist(), zip(records.times.tolist(), records.targets.tolist(), strict=True), strict=True
         ):
             last[name] = max(last.get(name, label), label)
     return last
@@ -189,5 +189,5 @@ def _joined(rows: Window, labels: Mapping[str, tuple[int, float]]) -> Window:
         for row, name in enumerate(rows.ids.tolist()):
             if name in labels:
                 times[row], targets[row] = labels[name]
-    told = replace(rows, targets=targets, timestamps=times)
-    return told.take(~np.isnan(targets))
+    labelled = replace(rows, targets=targets, timestamps=times)
+    return labelled.take(~np.isnan(targets))

@@ -235,8 +235,8 @@ def without_copies(window: Window) -> Window:
     if window.ids is None or window.timestamps is None or not labelled.any():
         return window
     names = list(zip(window.ids.tolist(), window.timestamps.tolist(), strict=True))
-    told = {names[row]: row for row in np.flatnonzero(labelled)[::-1].tolist()}
-    kept = np.array([name[0] is None or told.get(name, row) == row for row, name in enumerate(names)])
+    first = {names[row]: row for row in np.flatnonzero(labelled)[::-1].tolist()}
+    kept = np.array([name[0] is None or first.get(name, row) == row for row, name in enumerate(names)])
     return window if kept.all() else window.take(kept)
 
 
@@ -268,7 +268,7 @@ def _of_segment(rows: Window, name: str, told_apart: Collection[str]) -> Window:
     if rows.segments is None:
         return rows.take(slice(0, 0))
     known = rows.segments.names
-    wanted = [one not in told_apart if name == OTHER_SEGMENTS else one == name for one in known]
+    wanted = [each not in told_apart if name == OTHER_SEGMENTS else each == name for each in known]
     return rows.take(np.array(wanted, dtype=np.bool_)[rows.segments.codes])
 
 
