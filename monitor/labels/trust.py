@@ -27,20 +27,20 @@ class Shown(msgspec.Struct, frozen=True):
 def shown(outcome: OutcomeResult) -> Shown:
     """What to remember of an outcome."""
     enough = outcome.labels.joined >= TRUST_LABELS and not outcome.selective
-    missed = {name: one.error for name, one in outcome.classes.items() if not one.covered}
+    missed = {name: realised.error for name, realised in outcome.classes.items() if not realised.covered}
     return Shown(enough, missed if enough else {}, len(outcome.classes))
 
 
 def judged(remembered: Sequence[Shown]) -> str:
     """Why the estimates are not to be trusted after these outcomes, the newest last; empty if they are."""
-    looked = [one for one in remembered if one.judged]
+    looked = [outcome for outcome in remembered if outcome.judged]
     misses: dict[str, list[float]] = {}
-    for one in looked:
-        for name, error in one.missed.items():
+    for outcome in looked:
+        for name, error in outcome.missed.items():
             misses.setdefault(name, []).append(error)
     for name, errors in sorted(misses.items(), key=lambda item: (-len(item[1]), item[0])):
         p_value = float(binom.sf(len(errors) - 1, len(looked), INTERVAL_MISSES))
-        if p_value < TRUST_LEVEL / max(one.classes for one in looked):
+        if p_value < TRUST_LEVEL / max(outcome.classes for outcome in looked):
             mean = sum(errors) / len(errors)
             return (
                 f"labels show that the estimate was off: the interval of {name} missed the truth in {len(errors)} of "
