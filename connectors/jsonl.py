@@ -150,14 +150,16 @@ class JsonlSource:
         if self._path is None:
             return {STANDARD: StandardInput()}
         if self._path.is_dir():
-            files = [one for one in sorted(self._path.iterdir()) if one.is_file() and not one.name.startswith(".")]
+            files = [
+                entry for entry in sorted(self._path.iterdir()) if entry.is_file() and not entry.name.startswith(".")
+            ]
         elif self._path.is_file():
             files = [self._path]
         else:
             kind = "such" if not self._path.exists() else "regular"
             raise ConnectorError(f"{self._path}: there is no {kind} file or directory")
         follow = self._options.follow
-        return {one.name: GzipText(one) if one.suffix == ".gz" else PlainText(one, follow) for one in files}
+        return {file.name: GzipText(file) if file.suffix == ".gz" else PlainText(file, follow) for file in files}
 
     def _open(self, name: str, text: TextSource, offset: int) -> None:
         text.seek(offset)

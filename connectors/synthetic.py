@@ -96,7 +96,7 @@ class SyntheticSource:
         """What happens when: the answers that a monitor should find."""
         first, step = self.options.start, self.options.interval
         return tuple(
-            Injected(one, first + begin * step, first + end * step) for one, begin, end in self.timetable.spans()
+            Injected(period, first + begin * step, first + end * step) for period, begin, end in self.timetable.spans()
         )
 
     def start(self, checkpoint: Checkpoint | None) -> Collection[str]:
@@ -198,7 +198,7 @@ class RegressionEncoder:
         block, options, world = self.timetable.block(number), self._options, self.timetable.world
         population = block.population
         times = _times(options, block.numbers, block.jitter)
-        predictions, targets = (np.round(one, 4).tolist() for one in (population.predictions, population.targets))
+        predictions, targets = (np.round(column, 4).tolist() for column in (population.predictions, population.targets))
         inputs = np.round(population.features, 4).tolist()
         records = []
         for row, event_number in enumerate(block.numbers.tolist()):

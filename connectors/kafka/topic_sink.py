@@ -249,7 +249,7 @@ class KafkaSink:
 
         settings = SourceSettings(connection, topics=(topic,))
         reader, beyond = (
-            python_driver.reader(one) for one in (settings, replace(settings, isolation="read_uncommitted"))
+            python_driver.reader(as_read) for as_read in (settings, replace(settings, isolation="read_uncommitted"))
         )
         seconds = self.settings.commit_timeout / 1e6
         with closing(reader), closing(beyond), self._guard.limit("reading messages back", seconds):

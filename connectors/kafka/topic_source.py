@@ -185,8 +185,8 @@ class KafkaSource:
         now = self.statistics
         return Report(
             partitions=tuple(
-                PartitionReport(partition.name, partition.topic, one.position, one.lag, one.commit_lag)
-                for partition, one in now.partitions.items()
+                PartitionReport(partition.name, partition.topic, figures.position, figures.lag, figures.commit_lag)
+                for partition, figures in now.partitions.items()
             ),
             rebalances=now.rebalances,
             lost=now.lost,

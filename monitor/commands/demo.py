@@ -98,7 +98,7 @@ def compare(injected: Sequence[Injected], said: Sequence[Assessed]) -> list[Judg
     """Each window with the period that its middle lies in."""
     middles = [(assessment.key.start + assessment.key.end) // 2 for assessment in said]
     return [
-        JudgedWindow(next(one for one in injected if one.start <= middle < one.end), assessment)
+        JudgedWindow(next(period for period in injected if period.start <= middle < period.end), assessment)
         for middle, assessment in zip(middles, said, strict=True)
     ]
 
@@ -137,14 +137,14 @@ def _summarise(judged: Sequence[JudgedWindow], world: World) -> None:
     table = Table(title="What was injected, and what was said", title_justify="left", box=None, padding=(0, 1, 0, 0))
     for heading in ("injected", "said", f"{world.classes[-1]} %", "estimate"):
         table.add_column(heading, no_wrap=True)
-    for one in judged:
-        period, assessment = one.injected.period, one.assessment
+    for window in judged:
+        period, assessment = window.injected.period, window.assessment
         assert isinstance(period, Period)  # noqa: S101 - a classifier's world has no others
         assert isinstance(assessment, Assessment)  # noqa: S101 - nor has its stream
         prevalence = assessment.prevalence
         table.add_row(
             period.name,
-            one.told,
+            window.told,
             f"{(period.priors or world.priors)[-1] * 100:.1f}",
             f"{prevalence.priors[-1] * 100:.1f} ({prevalence.lower[-1] * 100:.1f}-{prevalence.upper[-1] * 100:.1f})",
         )
@@ -154,7 +154,7 @@ def _summarise(judged: Sequence[JudgedWindow], world: World) -> None:
 
 def count_right(judged: Sequence[JudgedWindow], console: Console) -> None:
     """How many verdicts are right."""
-    right = sum(one.right for one in judged)
+    right = sum(window.right for window in judged)
     console.print(f"{right} of {len(judged)} verdicts are what a perfect monitor would say.", highlight=False)
 
 

@@ -104,7 +104,9 @@ def _build(given: argparse.Namespace) -> int:
         _write(data, json.dumps(report, indent=1) + "\n")
         _write(page, render(report))
         words = {"good": "  good     ", "mind": "  mind this", "bad": "  problem  "}
-        _print("\n".join(f"{words[one['verdict']]}  {one['title']}: {one['text']}" for one in report["advice"]))
+        _print(
+            "\n".join(f"{words[advice['verdict']]}  {advice['title']}: {advice['text']}" for advice in report["advice"])
+        )
         _print(f"the report is in {page} and {data}")
     return 0
 
@@ -112,7 +114,7 @@ def _build(given: argparse.Namespace) -> int:
 def _report_places(holdout: Path, out: Path) -> tuple[Path, Path]:
     """Where page and data of the report go; refused before the work if one file would be written over another."""
     page, data = out.with_suffix(".html"), out.with_suffix(".json")
-    places = [place.resolve() for place in (holdout, out, page, data)]
+    places = [path.resolve() for path in (holdout, out, page, data)]
     if len(set(places)) < len(places):
         raise InputError(f"--out: {out} or its report would be written over another file; want an ending like .ref")
     return page, data
@@ -137,9 +139,9 @@ def _diff(given: argparse.Namespace) -> int:
     from monitor.kinds import load_reference  # noqa: PLC0415
     from monitor.reference.description import differences  # noqa: PLC0415
 
-    found = differences(load_reference(given.old), load_reference(given.new))
-    _print("\n".join(found) if found else "the references are the same")
-    return 1 if found else 0
+    lines = differences(load_reference(given.old), load_reference(given.new))
+    _print("\n".join(lines) if lines else "the references are the same")
+    return 1 if lines else 0
 
 
 def _summary(reference: "FiledReference", path: Path) -> str:

@@ -64,18 +64,18 @@ def _summarise(judged: Sequence[JudgedWindow]) -> None:
     for heading in ("said", "labels", "error", "corrected"):
         table.add_column(heading, no_wrap=True)
     table.add_column("in words")
-    for one in judged:
-        assessment = one.assessment
+    for window in judged:
+        assessment = window.assessment
         assert isinstance(assessment, RegressionAssessment)  # noqa: S101 - the stream is a regressor's
-        found = assessment.relation
-        after = found.corrected_error if assessment.recalibration.apply else None
+        relation = assessment.relation
+        after = relation.corrected_error if assessment.recalibration.apply else None
         table.add_row(
-            one.injected.period.name,
-            one.told,
-            f"{found.labels:,}",
-            "" if found.error is None else f"{found.error:.2f}",
+            window.injected.period.name,
+            window.told,
+            f"{relation.labels:,}",
+            "" if relation.error is None else f"{relation.error:.2f}",
             "" if after is None else f"{after:.2f}",
-            found.test.description if found.changed else "",
+            relation.test.description if relation.changed else "",
         )
     console.print(table)
     count_right(judged, console)

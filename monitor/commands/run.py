@@ -66,12 +66,14 @@ def configured(path: Path) -> Config:
         problems: list[str] = []
         ends: list[Any] = [table.get("source"), table.get("sink")]
         whole = all(isinstance(end, Mapping) and isinstance(end.get("url"), str) for end in ends)
-        if whole and not any(one.startswith(("source.", "sink.")) for one in known):
+        if whole and not any(problem.startswith(("source.", "sink.")) for problem in known):
             _attempt(problems, lambda: open_both(_url_and_options(ends[0]), _url_and_options(ends[1]), path.parent))
         streams = table.get("streams")
         for name, stream in streams.items() if isinstance(streams, Mapping) else ():
             reference = stream.get("reference") if isinstance(stream, Mapping) else None
-            if isinstance(reference, str) and not any(one.startswith(f"streams.{name}.reference:") for one in known):
+            if isinstance(reference, str) and not any(
+                problem.startswith(f"streams.{name}.reference:") for problem in known
+            ):
                 _attempt(problems, partial(load_reference, path.parent / reference))
         return problems
 
@@ -82,7 +84,7 @@ def _check_place(out: Path, inputs: Sequence[Path], *, overwrite: bool) -> None:
     """Before the work: the results replace whatever is at `out`."""
     if not out.parent.is_dir():
         raise ConfigurationError([f"{out}: there is no such folder"])
-    if out.resolve() in [one.resolve() for one in inputs]:
+    if out.resolve() in [path.resolve() for path in inputs]:
         raise ConfigurationError([f"{out} is what the replay reads: choose another --out"])
     if out.exists() and not out.is_file():
         raise ConfigurationError([f"{out} is not a file: choose another --out"])
@@ -107,11 +109,11 @@ def _replayed(streams: Mapping[str, StreamSettings], folder: Path) -> dict[str, 
     store = folder / "labels.sqlite"
     return {
         name: replace(
-            one,
-            labels=None if one.labels is None else replace(one.labels, store=store),
-            corrected="no" if one.corrected == "no" else "window",
+            stream,
+            labels=None if stream.labels is None else replace(stream.labels, store=store),
+            corrected="no" if stream.corrected == "no" else "window",
         )
-        for name, one in streams.items()
+        for name, stream in streams.items()
     }
 
 
@@ -126,8 +128,8 @@ def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> boo
         shown(config) as showing,
         served(config, base, watched, ends, showing) as serving,
     ):
-        told = [*showing, *serving, *keyed(source), *observers]
-        service(config, watched, source, sink, told).run(stopping)
+        everybody = [*showing, *serving, *keyed(source), *observers]
+        service(config, watched, source, sink, everybody).run(stopping)
         return not stopping()
 
 
@@ -211,9 +213,9 @@ def service(
 ) -> Service:
     """The service that a configuration describes."""
     decoder = Decoder(
-        [one.reference.schema for one in watched.values()],
+        [stream.reference.schema for stream in watched.values()],
         segments={name: stream.segments for name, stream in config.streams.items()},
-        identified=[name for name, one in watched.items() if one.identified or config.streams[name].evidence],
+        identified=[name for name, stream in watched.items() if stream.identified or config.streams[name].evidence],
         times={name: TimeReading.of(stream.times) for name, stream in config.streams.items()},
     )
     pace = Pace(
@@ -291,7 +293,7 @@ def served(
     from monitor.web.server import serving  # noqa: PLC0415
 
     history = History(
-        {name: facts(name, one) for name, one in watched.items()},
+        {name: facts(name, stream) for name, stream in watched.items()},
         windows=settings.windows,
         caps=Caps(settings.max_features, settings.max_segment_features, settings.max_classes),
         source=ends[0],
@@ -309,12 +311,12 @@ def _url_and_options(table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _attempt(problems: list[str], make: Callable[[], _Made]) -> _Made | None:
     """What is made, or None and the reasons among the problems: once, though streams may share a reference."""
-    found: Sequence[str]
+    more: Sequence[str]
     try:
         return make()
     except ConfigurationError as error:
-        found = error.problems
+        more = error.problems
     except (ShiftwatchError, OSError) as error:
-        found = [str(error)]
-    problems.extend(one for one in found if one not in problems)
+        more = [str(error)]
+    problems.extend(problem for problem in more if problem not in problems)
     return None

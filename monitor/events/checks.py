@@ -128,10 +128,10 @@ def _joined(extracts: Sequence[Extract], zone: ZoneInfo | None) -> Extract:
         return extracts[0]
     sizes = [part.index.size for part in extracts]
     parts = [part.times for part in extracts]
-    lines = [one for one in parts if isinstance(one, str)]
+    lines = [part for part in parts if isinstance(part, str)]
     times: str | Times = "\n".join(lines)
     if len(lines) < len(parts):
-        times = np.concatenate([from_rfc3339(one, zone) if isinstance(one, str) else one for one in parts])
+        times = np.concatenate([from_rfc3339(part, zone) if isinstance(part, str) else part for part in parts])
     return Extract(
         index=np.concatenate([part.index for part in extracts]),
         position=_filled([part.position for part in extracts], sizes, 0),
@@ -192,28 +192,28 @@ def _scored(index: Labels, rows: Window, which: Flags) -> Scored | None:
 def _late_labels(index: Labels, rows: Window, which: Flags) -> LateLabels | None:
     if not which.any():
         return None
-    told = rows.take(which)
-    assert told.timestamps is not None  # noqa: S101 - judge() puts them there
+    late = rows.take(which)
+    assert late.timestamps is not None  # noqa: S101 - judge() puts them there
     return LateLabels(
         index=index[which],
-        timestamps=told.timestamps,
-        labels=np.full(told.events, UNLABELLED) if told.labels is None else told.labels,
-        targets=told.targets,
-        ids=told.ids,
+        timestamps=late.timestamps,
+        labels=np.full(late.events, UNLABELLED) if late.labels is None else late.labels,
+        targets=late.targets,
+        ids=late.ids,
     )
 
 
 def _absence_checks(whole: Extract, answered: Flags, classes: int) -> Iterable[_Check]:
     """Events without an answer should say what an earlier one was."""
-    told = np.zeros(answered.size, dtype=np.bool_)
+    labelled = np.zeros(answered.size, dtype=np.bool_)
     if whole.labels is not None:
-        told |= whole.labels != UNLABELLED
+        labelled |= whole.labels != UNLABELLED
     if whole.targets is not None:
-        told |= ~np.isnan(whole.targets)
+        labelled |= ~np.isnan(whole.targets)
     missing = Reason.MISSING_POSTERIORS if classes else Reason.MISSING_PREDICTION
-    yield _Check(missing, ~answered & ~told, lambda _: "neither scores nor a label")
+    yield _Check(missing, ~answered & ~labelled, lambda _: "neither scores nor a label")
     if whole.ids is not None:
-        nameless = np.array([one is None for one in whole.ids])
+        nameless = np.array([name is None for name in whole.ids])
         yield _Check(Reason.BAD_ID, nameless & ~answered, lambda _: "a label without an id joins nothing")
 
 
@@ -279,6 +279,6 @@ def _verdicts(whole: Extract, checks: Iterable[_Check]) -> tuple[Flags, list[Mis
             passed &= ~check.failed
             for row in np.flatnonzero(check.failed).tolist():
                 if row not in misfits:
-                    place = None if whole.position is None else int(whole.position[row])
-                    misfits[row] = Misfit(int(whole.index[row]), place, check.reason, check.detail(row))
+                    position = None if whole.position is None else int(whole.position[row])
+                    misfits[row] = Misfit(int(whole.index[row]), position, check.reason, check.detail(row))
     return passed, [misfits[row] for row in sorted(misfits)]

@@ -119,7 +119,7 @@ class Decoder:
             for kind, part in self._parts(batch, first, items, only, rejected):
                 waiting.setdefault(kind, []).append(part)
                 # A stream that has few of the records waits for more of them: an extraction costs the same for any few.
-                if sum(len(one.events) for one in waiting[kind]) >= _AT_ONCE:
+                if sum(len(part.events) for part in waiting[kind]) >= _AT_ONCE:
                     extracts.setdefault(kind, []).append(self._extractors[kind].extract(together(waiting.pop(kind))))
         for kind, few in waiting.items():
             extracts.setdefault(kind, []).append(self._extractors[kind].extract(together(few)))
@@ -148,11 +148,11 @@ class Decoder:
         if len(kinds) == 1 and kinds.isdisjoint((list, NoneType)):
             yield kinds.pop(), DecodedPart(items, index, None, batch.timestamps)
             return
-        for place, item in enumerate(items):
-            fault = self._array_fault(item) if type(item) is list else None
+        for row, record in enumerate(items):
+            fault = self._array_fault(record) if type(record) is list else None
             if fault is not None:
-                items[place] = None
-                rejected.append(_rejected(first + place, fault, batch.records[first + place]))
+                items[row] = None
+                rejected.append(_rejected(first + row, fault, batch.records[first + row]))
         for kind, events, places, position in _by_kind(items):
             yield kind, DecodedPart(events, index[places], position, batch.timestamps)
 
@@ -177,8 +177,8 @@ class Decoder:
                 items.extend(map(self._decode_record, remaining))
             except (*UNREADABLE, TypeError):  # TypeError: the record is None
                 index = len(items)
-                item, faults = self._salvage(some[index])
-                items.append(item)
+                salvaged, faults = self._salvage(some[index])
+                items.append(salvaged)
                 rejected.extend(_rejected(first + index, fault, raw) for fault, raw in faults)
             else:
                 return items
@@ -225,10 +225,10 @@ class Decoder:
 def _by_kind(items: Sequence[Any]) -> Iterator[tuple[Any, list[Any], Labels, Labels]]:
     """The events of each generated type, which item each comes from, and its place in that item if it is a list."""
     rows: dict[Any, list[tuple[Any, int, int]]] = {}
-    for place, item in enumerate(items):
-        for position, event in enumerate(item if type(item) is list else (item,)):
+    for row, record in enumerate(items):
+        for position, event in enumerate(record if type(record) is list else (record,)):
             if event is not None:  # else it has been rejected
-                rows.setdefault(type(event), []).append((event, place, position))
+                rows.setdefault(type(event), []).append((event, row, position))
     for kind, some in rows.items():
         events, places, positions = zip(*some, strict=True)
         yield kind, list(events), np.array(places), np.array(positions)

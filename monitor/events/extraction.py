@@ -147,7 +147,9 @@ class Extractor:
     def _segments(self, events: Sequence[Any]) -> list[str]:
         absent = (None,) * len(self._segment_fields)
         given = (event.segment for event in events)
-        return [segment_name(self._segment_fields, absent if one is None else astuple(one)) for one in given]
+        return [
+            segment_name(self._segment_fields, absent if segment is None else astuple(segment)) for segment in given
+        ]
 
     @staticmethod
     def _ids(events: Sequence[Any]) -> list[str | None]:
@@ -172,13 +174,13 @@ def coded(column: Sequence[Any], feature: Feature) -> Vector:
     unseen = float(len(feature.categories))
     known = codes | {None: np.nan}
     # Almost all values are texts from the list; only a number, a boolean or a new value is looked at again.
-    found = list(map(known.get, column))
-    if None in found:
-        found = [
+    numbers = list(map(known.get, column))
+    if None in numbers:
+        numbers = [
             codes.get(category_text(value), unseen) if code is None else code
-            for code, value in zip(found, column, strict=True)
+            for code, value in zip(numbers, column, strict=True)
         ]
-    return np.array(found, dtype=np.float64)
+    return np.array(numbers, dtype=np.float64)
 
 
 def segment_name(fields: Sequence[str], values: Sequence[Any]) -> str:

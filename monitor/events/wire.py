@@ -223,8 +223,8 @@ def _closer_reason(field: Field, value: msgspec.Raw, error: str) -> Reason:
 
 def _only_not_finite(record: bytes) -> bool:
     """Whether the record would be JSON if it were not for NaN and Infinity, which Python and R like to write."""
-    mended, found = _NOT_NUMBERS.subn(b"0", record)
-    if not found:
+    mended, replaced = _NOT_NUMBERS.subn(b"0", record)
+    if not replaced:
         return False
     try:
         _as_fields.decode(mended)

@@ -26,7 +26,7 @@ def _assess(window: Window, reference: Reference, declared: Declared) -> Assessm
     mixed = assessment.verdict is Verdict.PRIOR_AND_COVARIATE_SHIFT
     mix = assessment.prevalence.priors if mixed else reference.source_priors
     inputs = assessment.recalibration.inputs
-    applied = {name: one for name, one in inputs.items() if one.apply and name in outline.names}
+    applied = {name: correction for name, correction in inputs.items() if correction.apply and name in outline.names}
     tree = follow(outline, applied, rows, outline.ratios(reference.classes, mix))
     return replace(assessment, recalibration=replace(assessment.recalibration, tree=tree))
 

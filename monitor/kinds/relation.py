@@ -77,13 +77,13 @@ class RegressorFacts:
 
 def read(assessment: RegressionAssessment, _window: WindowSummary, _recalibration: Recalibration) -> RelationAnswer:
     """What is remembered of a window."""
-    found = assessment.relation
+    relation = assessment.relation
     return RelationAnswer(
-        tested=found.tested,
-        labels=found.labels,
-        wanted=found.wanted,
-        error=found.error,
-        reference_error=found.reference_error,
-        corrected_error=found.corrected_error,
-        description=found.test.description if found.changed else "",
+        tested=relation.tested,
+        labels=relation.labels,
+        wanted=relation.wanted,
+        error=relation.error,
+        reference_error=relation.reference_error,
+        corrected_error=relation.corrected_error,
+        description=relation.test.description if relation.changed else "",
     )

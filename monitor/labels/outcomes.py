@@ -163,7 +163,7 @@ def kept(window: Window) -> bytes:
 
 
 def outcome(
-    one: Waiting, found: Found, copies: Stateless, unknown: int, classes: Sequence[str] | None = None
+    one: Waiting, joined: Found, copies: Stateless, unknown: int, classes: Sequence[str] | None = None
 ) -> Outcome:
     """What the labels show. `trusted` is left to whoever remembers earlier outcomes.
 
@@ -171,9 +171,9 @@ def outcome(
     """
     said = msgspec.json.decode(one.told, type=PublishedEstimate)
     if classes is not None and tuple(classes) != said.classes:
-        found, copies = found_in(found, classes, said.classes), stateless_in(copies, classes, said.classes)
+        joined, copies = found_in(joined, classes, said.classes), stateless_in(copies, classes, said.classes)
     columns, ids = ({}, None) if one.rows is None else unpacked(one.rows)
-    own = _own(columns, len(said.classes), found)
+    own = _own(columns, len(said.classes), joined)
     fresh = strangers(copies.ids, ids)
     posteriors, labels = _together(columns, own, copies, fresh, len(said.classes))
     scores = _scores(posteriors, labels, said)

@@ -173,5 +173,5 @@ class _Json(logging.Formatter):
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         facts = getattr(record, "facts", {})
-        told = " ".join(f"{name}={value}" for name, value in facts.items() if value not in ("", 0, [], None))
-        return f"{_time(int(record.created * 1e6))} {record.levelname.lower():7} {record.getMessage()} {told}".rstrip()
+        text = " ".join(f"{name}={value}" for name, value in facts.items() if value not in ("", 0, [], None))
+        return f"{_time(int(record.created * 1e6))} {record.levelname.lower():7} {record.getMessage()} {text}".rstrip()

@@ -271,11 +271,15 @@ def _report(filled: _Filled, flow: Flow) -> None:
     filled.add("partitions_lost", (), flow.report.lost)
     filled.add("records_skipped", (), flow.report.skipped)
     filled.add("streams_spread", (), len(flow.report.spread))
-    for one in flow.report.partitions:
-        figures = {"position_offset": one.position, "lag_records": one.lag, "commit_lag_records": one.commit_lag}
+    for partition in flow.report.partitions:
+        figures = {
+            "position_offset": partition.position,
+            "lag_records": partition.lag,
+            "commit_lag_records": partition.commit_lag,
+        }
         for name, value in figures.items():
             if value is not None:
-                filled.add(name, (one.topic, one.partition), value)
+                filled.add(name, (partition.topic, partition.partition), value)
 
 
 def _short(value: Any) -> float:

@@ -65,9 +65,9 @@ def read(kind: type[_Table], table: Mapping[str, Any], where: str, problems: lis
 def substituted(value: Any, where: str, problems: list[str], environment: Mapping[str, str] = os.environ) -> Any:
     """The same value with `${NAME}` in strings taken from the environment and `${file:PATH}` from a file."""
     if isinstance(value, Mapping):
-        return {key: substituted(item, _at(where, key), problems, environment) for key, item in value.items()}
+        return {key: substituted(inner, _at(where, key), problems, environment) for key, inner in value.items()}
     if isinstance(value, list):
-        return [substituted(item, where, problems, environment) for item in value]
+        return [substituted(inner, where, problems, environment) for inner in value]
     if not isinstance(value, str):
         return value
 
@@ -84,10 +84,10 @@ def substituted(value: Any, where: str, problems: list[str], environment: Mappin
             problems.append(f"{where}: the environment has no variable {name!r}")
         return ""
 
-    found = _Outside(_REFERENCE.sub(looked_up, value), value) if _REFERENCE.search(value) else value
-    if "\0" in found:
+    filled = _Outside(_REFERENCE.sub(looked_up, value), value) if _REFERENCE.search(value) else value
+    if "\0" in filled:
         problems.append(f"{where}: no text here may hold a null character")
-    return found
+    return filled
 
 
 def duration_text(microseconds: int) -> str:
@@ -111,14 +111,14 @@ def _convert(hint: Any, value: Any, where: str, problems: list[str]) -> Any:  # 
     if hint is Any:
         return value
     if origin in (Union, UnionType):
-        return _convert(next(one for one in arguments if one is not NoneType), value, where, problems)
+        return _convert(next(member for member in arguments if member is not NoneType), value, where, problems)
     if origin is Literal:
         return _choice(arguments, value)
     if origin is tuple:
-        return tuple(_convert(arguments[0], item, where, problems) for item in _typed(value, list, "a list"))
+        return tuple(_convert(arguments[0], element, where, problems) for element in _typed(value, list, "a list"))
     if origin is not None and issubclass(origin, Mapping):
         table = _typed(value, Mapping, "a table")
-        return {key: _converted(arguments[1], item, _at(where, key), problems) for key, item in table.items()}
+        return {key: _converted(arguments[1], entry, _at(where, key), problems) for key, entry in table.items()}
     if is_dataclass(hint):
         if isinstance(value, hint):  # type: ignore[arg-type]
             return value
@@ -140,7 +140,7 @@ def _typed(value: Any, kind: Any, wanted: str) -> Any:
 
 def _choice(allowed: tuple[Any, ...], value: Any) -> Any:
     if value not in allowed:
-        raise _Bad("one of " + ", ".join(repr(one) for one in allowed) + _nearest(str(value), allowed))
+        raise _Bad("one of " + ", ".join(repr(each) for each in allowed) + _nearest(str(value), allowed))
     return value
 
 
@@ -159,7 +159,7 @@ def _required(field: Field[Any]) -> bool:
 
 
 def _nearest(key: str, known: Any) -> str:
-    close = get_close_matches(key, [str(one) for one in known], n=1, cutoff=0.5)
+    close = get_close_matches(key, [str(word) for word in known], n=1, cutoff=0.5)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

@@ -30,13 +30,13 @@ class DeadLetterWatch:
     def see(self, records: int, rejected: Iterable[Rejected]) -> None:
         """Count one batch; raises when a limit is passed."""
         worst, bad, last = None, 0, -1
-        for one in rejected:
-            if one.index == last:
+        for record in rejected:
+            if record.index == last:
                 continue  # a further bad event of the same record
-            self._in_a_row = self._in_a_row + 1 if one.index == last + 1 else 1
-            worst, bad, last = one, bad + 1, one.index
+            self._in_a_row = self._in_a_row + 1 if record.index == last + 1 else 1
+            worst, bad, last = record, bad + 1, record.index
             if self._limits.consecutive and self._in_a_row >= self._limits.consecutive:
-                raise _too_many(f"{self._in_a_row} records in a row", f"{self._limits.consecutive}", one)
+                raise _too_many(f"{self._in_a_row} records in a row", f"{self._limits.consecutive}", record)
         if last != records - 1:
             self._in_a_row = 0
         self._records += records

@@ -58,12 +58,12 @@ class Ledger:
     def __init__(
         self, awaited: Mapping[str, Awaited], plans: Mapping[str, Plan], classes: Mapping[str, tuple[str, ...]]
     ) -> None:
-        self._stores = {path: LabelStore(path) for path in sorted({one.store for one in awaited.values()})}
+        self._stores = {path: LabelStore(path) for path in sorted({plan.store for plan in awaited.values()})}
         self._streams = {
             name: _Stream(
-                one, plans[name], classes[name], self._stores[one.store], self._stores[one.store].labels(name)
+                plan, plans[name], classes[name], self._stores[plan.store], self._stores[plan.store].labels(name)
             )
-            for name, one in sorted(awaited.items())
+            for name, plan in sorted(awaited.items())
         }
         for name, stream in self._streams.items():
             stream.store.number_by(name, stream.classes)
@@ -88,7 +88,7 @@ class Ledger:
                 *_plain(batch, decoded.late_labels.get(name), left_out.label_marks.get(name)),
                 *_copies(left_out.copies.get(name)),
             ]
-            stream.labels += sum(stream.store.arrived(name, batch.partition, one) for one in came)
+            stream.labels += sum(stream.store.arrived(name, batch.partition, labels) for labels in came)
 
     def may_be_due(self, mark: int | None, windows_wait: bool) -> bool:
         """Whether outcomes may be due when event time has come so far and all windows that wait are answered."""
@@ -96,11 +96,11 @@ class Ledger:
 
     def outcomes(self, mark: int | None) -> list[Outcome]:
         """Those that are due and not written yet, in the order of their deadlines; all for None."""
-        found = []
+        due = []
         for deadline, name, window in self._due(mark):
-            found.append(self._outcome(self._streams[name].store.waiting(name, deadline, window)))
+            due.append(self._outcome(self._streams[name].store.waiting(name, deadline, window)))
             self._written[_key(window)] = (name, deadline, window)
-        return found
+        return due
 
     def keep(self, window: Window, assessment: Assessed, closed: int | None) -> None:
         """Let a window wait for its labels. Segments do not wait: their stream does."""
@@ -108,7 +108,7 @@ class Ledger:
         stream = self._streams.get(key.stream)
         if stream is None or closed is None or not isinstance(assessment, Assessment):
             return
-        one = Waiting(
+        waiting = Waiting(
             stream=key.stream,
             window=key.id,
             start=key.start,
@@ -119,12 +119,14 @@ class Ledger:
             told=outcomes.told(assessment),
             rows=outcomes.kept(window),
         )
-        stream.evicted += stream.store.keep(one, stream.awaited.most)
-        self._kept.append((one.stream, one.deadline, one.window))
+        stream.evicted += stream.store.keep(waiting, stream.awaited.most)
+        self._kept.append((waiting.stream, waiting.deadline, waiting.window))
 
     def flushed(self, ready: Ready) -> WindowCheckpoint:
         """Before the sink commits: what it builds on is on disk, and the checkpoint names what is published with it."""
-        self._committing = {one.key: self._written[one.key] for one in ready.messages if one.key in self._written}
+        self._committing = {
+            message.key: self._written[message.key] for message in ready.messages if message.key in self._written
+        }
         token = secrets.token_hex(8) if self._committing else ""
         for store in self._stores.values():
             if token:
@@ -132,7 +134,9 @@ class Ledger:
             store.flush()
         if not token:
             return ready.checkpoint
-        return WindowCheckpoint({name: replace(one, outcomes=token) for name, one in ready.checkpoint.progress.items()})
+        return WindowCheckpoint(
+            {name: replace(progress, outcomes=token) for name, progress in ready.checkpoint.progress.items()}
+        )
 
     def committed(self, checkpoint: WindowCheckpoint) -> None:
         """After the sink committed: let go of what is settled and of what nobody can need."""
@@ -142,7 +146,7 @@ class Ledger:
             for key in self._committing:
                 del self._written[key]
         self._kept = []
-        closed = max((one.closed for one in checkpoint.progress.values()), default=NEVER)
+        closed = max((progress.closed for progress in checkpoint.progress.values()), default=NEVER)
         for name, stream in self._streams.items():
             if closed > NEVER:
                 stream.labels -= stream.store.forget_labels(name, stream.useless(name, closed))
@@ -181,11 +185,11 @@ class Ledger:
     def _outcome(self, one: Waiting) -> Outcome:
         stream = self._streams[one.stream]
         store = stream.store
-        found = store.labels_of(one, outcomes.ids(one.rows))
-        return outcomes.outcome(one, found, store.copies_in(one), store.unknown(one), stream.classes)
+        labels = store.labels_of(one, outcomes.ids(one.rows))
+        return outcomes.outcome(one, labels, store.copies_in(one), store.unknown(one), stream.classes)
 
     def _of(self, store: LabelStore) -> list[tuple[str, int, str]]:
-        return [one for one in self._committing.values() if self._streams[one[0]].store is store]
+        return [key for key in self._committing.values() if self._streams[key[0]].store is store]
 
 
 def message(outcome: OutcomeResult) -> Message:
@@ -200,7 +204,7 @@ def _key(window: str) -> bytes:
 
 def labels_taken(batch: RawBatch, decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dict[str, int]:
     """How many labels came, by stream, in the records that were not judged before a restart."""
-    counts = {stream: int(np.count_nonzero(fresh[told.index])) for stream, told in decoded.late_labels.items()}
+    counts = {stream: int(np.count_nonzero(fresh[labels.index])) for stream, labels in decoded.late_labels.items()}
     for stream, copies in left_out.copies.items():
         news = np.count_nonzero(fresh[np.searchsorted(batch.offsets, copies.offsets)])
         counts[stream] = counts.get(stream, 0) + int(news)

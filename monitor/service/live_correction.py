@@ -59,7 +59,7 @@ class Correcting:
     """The streams with `corrected = "live"`. Others cost nothing."""
 
     def __init__(self, watched: Mapping[str, Watched], sink: Sink) -> None:
-        live = {name: one.reference for name, one in watched.items() if one.corrected == "live"}
+        live = {name: stream.reference for name, stream in watched.items() if stream.corrected == "live"}
         self._classes = {name: reference.schema.classes for name, reference in live.items()}
         self._states = {name: InForce(reference.version) for name, reference in live.items()}
         self._by_key = {feed_key(WindowKey(name)): state for name, state in self._states.items()}

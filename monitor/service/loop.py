@@ -112,16 +112,18 @@ class Service:
         self._pace = pace
         self._clock = clock
         self._watch = DeadLetterWatch(limits)
-        plans = {stream: one.plan for stream, one in watched.items()}
-        awaited = {stream: one.awaited for stream, one in watched.items() if one.awaited is not None}
+        plans = {stream: each.plan for stream, each in watched.items()}
+        awaited = {stream: each.awaited for stream, each in watched.items() if each.awaited is not None}
         self._windowing = Windowing(plans, awaiting_labels=awaited)
-        self._ledger = Ledger(awaited, plans, {stream: one.reference.schema.classes for stream, one in watched.items()})
+        self._ledger = Ledger(
+            awaited, plans, {stream: each.reference.schema.classes for stream, each in watched.items()}
+        )
         self._last_read: dict[str, float] = {}
         self._stood: dict[str, int] = {}
         """How far each partition's event time had come when it was last read."""
         self._assessing = assessing or Here(watched, clock.elapsed)
         self._under_way = UnderWay[Answers]()
-        self._states = StreamStates({stream: one.concerns for stream, one in watched.items()}, sink)
+        self._states = StreamStates({stream: each.concerns for stream, each in watched.items()}, sink)
         self._correcting = Correcting(watched, sink)
         self._refused = False
         self._stop: Callable[[], bool] = lambda: False
@@ -193,18 +195,18 @@ class Service:
             batch.partition,
             batch.next_offset,
             {stream: StreamRows(scored.rows, batch.offsets[scored.index]) for stream, scored in decoded.scored.items()},
-            [RejectedAt(int(batch.offsets[one.index]), one.stream or None) for one in decoded.rejected],
+            [RejectedAt(int(batch.offsets[bad.index]), bad.stream or None) for bad in decoded.rejected],
             {
-                stream: LabelTimes(batch.offsets[told.index], told.timestamps, told.ids, told.targets)
-                for stream, told in decoded.late_labels.items()
+                stream: LabelTimes(batch.offsets[known.index], known.timestamps, known.ids, known.targets)
+                for stream, known in decoded.late_labels.items()
             },
         )
         self._stood[batch.partition] = self._windowing.reached(batch.partition)
         self._ledger.take(batch, decoded, left_out)
         # Records that were judged before a restart are read again only to rebuild windows.
         fresh = batch.offsets >= self._windowing.judged(batch.partition)
-        rejected = [one for one in decoded.rejected if fresh[one.index]]
-        self._under_way.put(dead_letter(batch, one) for one in rejected)
+        rejected = [bad for bad in decoded.rejected if fresh[bad.index]]
+        self._under_way.put(dead_letter(batch, bad) for bad in rejected)
         events = _fresh_events(decoded, left_out, fresh)
         self._under_way.put(self._correcting.corrected(decoded.scored, events))
         for stream, watched in self._watched.items():
@@ -217,7 +219,7 @@ class Service:
                 records=int(np.count_nonzero(fresh)),
                 events={stream: int(np.count_nonzero(news)) for stream, news in events.items()},
                 labels=labels_taken(batch, decoded, left_out, fresh),
-                rejected=Counter((one.stream, str(one.reason)) for one in rejected),
+                rejected=Counter((bad.stream, str(bad.reason)) for bad in rejected),
                 late={stream: len(offsets) for stream, offsets in left_out.late.items()},
                 late_after_idle={stream: len(offsets) for stream, offsets in left_out.late_after_idle.items()},
                 event_time=self._windowing.event_time(batch.partition),

@@ -201,9 +201,9 @@ class _Worker:
 def _answers(window: Window, watched: Watched, elapsed: Callable[[], float]) -> list[Timed]:
     answers = []
     started = elapsed()
-    for one in published(window, watched):
+    for answer in published(window, watched):
         now = elapsed()
-        answers.append(Timed(one, now - started))
+        answers.append(Timed(answer, now - started))
         started = now
     return answers
 

@@ -49,4 +49,4 @@ def concerns_of(plan: StatePlan, reference: FiledReference) -> tuple[AnyConcern,
 
 def examined(concerns: Sequence[AnyConcern], window: Window, assessment: Assessed) -> Mapping[str, Any]:
     """What these concerns take from a window's events, by concern."""
-    return {one.name: one.examine(window, assessment) for one in concerns if one.examine is not None}
+    return {concern.name: concern.examine(window, assessment) for concern in concerns if concern.examine is not None}

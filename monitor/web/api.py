@@ -54,12 +54,12 @@ class Api:
         snapshot = self.history.snapshot
         facts = _facts(request, snapshot)
         tracks = snapshot.tracks.get(facts.stream, {})
-        told = {
+        body = {
             **self._summary(snapshot, facts.stream),
             "segments": sorted(name for name in tracks if name),
             "reference": _reference(facts),
         }
-        return answer(request, told)
+        return answer(request, body)
 
     async def windows(self, request: Request) -> Response:
         """The last windows, the newest first, each in short."""
@@ -80,8 +80,8 @@ class Api:
         """How the estimates of the last windows whose labels have come had fared, the newest first."""
         snapshot = self.history.snapshot
         facts, most = _facts(request, snapshot), _whole_number(request, "limit", 100)
-        found = snapshot.outcomes.get(facts.stream, ())[-most:] if most else ()
-        return answer(request, list(reversed(found)))
+        latest = snapshot.outcomes.get(facts.stream, ())[-most:] if most else ()
+        return answer(request, list(reversed(latest)))
 
     async def recalibration(self, request: Request) -> Response:
         """The last recalibration. With `wait` and the ETag of the one that is known, answers when there is another."""
@@ -128,7 +128,7 @@ def answer(request: Request, value: Any) -> Response:
 
 def _matches(request: Request, tag: str) -> bool:
     known = request.headers.get("if-none-match", "")
-    return any(one.strip().removeprefix("W/") == tag for one in known.split(","))
+    return any(known_tag.strip().removeprefix("W/") == tag for known_tag in known.split(","))
 
 
 def _facts(request: Request, snapshot: Snapshot) -> StreamFacts:

@@ -162,8 +162,8 @@ class _RequestGuard:
             # Nothing here takes a body: it is not read, and the connection is over.
             return PlainTextResponse("no body is wanted\n", status_code=413, headers={"Connection": "close"})
         if self._token and scope["path"] not in OPEN and not self._may(headers.get(b"authorization", b"")):
-            told = {"WWW-Authenticate": 'Basic realm="Shiftwatch, token as password"'}
-            return PlainTextResponse("a token is needed\n", status_code=401, headers=told)
+            asked = {"WWW-Authenticate": 'Basic realm="Shiftwatch, token as password"'}
+            return PlainTextResponse("a token is needed\n", status_code=401, headers=asked)
         return None
 
     def _may(self, given: bytes) -> bool:

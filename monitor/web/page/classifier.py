@@ -87,7 +87,9 @@ def shown_classes(facts: StreamFacts, readings: Sequence[Reading[ClassMixAnswer]
     if len(names) == 2:
         positive = getattr(facts.model, "positive", None)
         return [names.index(positive) if positive in names else 1]
-    moved = np.max([np.abs(np.subtract(one.answer.priors, one.answer.source_priors)) for one in readings], axis=0)
+    moved = np.max(
+        [np.abs(np.subtract(reading.answer.priors, reading.answer.source_priors)) for reading in readings], axis=0
+    )
     return sorted(np.argsort(-moved, kind="stable")[:MOST_CLASSES].tolist())
 
 

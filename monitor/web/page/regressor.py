@@ -45,13 +45,13 @@ PANELS: tuple[Panel, ...] = (
 def error_chart(bins: Bins, reference: float) -> Chart | None:
     """The error of a regressor's predictions over time, with the reference's; None where no label tells."""
     errors, corrected = bins.means(lambda answer: answer.error), bins.means(lambda answer: answer.corrected_error)
-    told, known = ~np.isnan(errors), ~np.isnan(corrected)
-    if not told.any():
+    plain, known = ~np.isnan(errors), ~np.isnan(corrected)
+    if not plain.any():
         return None
-    top = 1.08 * float(max([*errors[told], *corrected[known], reference]))
+    top = 1.08 * float(max([*errors[plain], *corrected[known], reference]))
     frame, xs = bins.frame(high=top), bins.middles
     marks = [DrawnPath("source", frame.level(reference))]
-    marks += [DrawnPath("line", frame.line(xs[run], errors[run])) for run in runs(told)]
+    marks += [DrawnPath("line", frame.line(xs[run], errors[run])) for run in runs(plain)]
     if known.any():
         marks.append(DrawnPath("truth", frame.dots(xs[known], corrected[known])))
     label = f"Error of the predictions over {len(bins.readings)} windows, reference {number(reference)}"
