@@ -146,3 +146,8 @@ REFERENCES_READY = 256
 
 # Windows of each stream that the page and the API look back on.
 WINDOWS_REMEMBERED = 1_000
+
+# Blocks of a hold-out that are kept one by one, the latest among them without a gap: covariances gain little from more,
+# and a hundred of ten classes and 300 coordinates take 2.4 MB.
+BLOCKS_KEPT = 100
+LATEST_BLOCKS = 20

@@ -430,3 +430,9 @@ UNKNOWN_LEVEL = 0.05
 
 # Rows that a covariance keeps at least after its degrees of freedom are taken off: a law of F with fewer has no mean.
 LEAST_ROWS = 3.0
+
+# Equally filled cells on which distributions of a hold-out's blocks are compared: distances are known to 0.002.
+BLOCK_CELLS = 512
+
+# A block by time with less than this share of what blocks usually hold is no window's worth: night, or an outage.
+SHORT_BLOCK = 0.25

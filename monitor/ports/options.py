@@ -13,6 +13,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NewType, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from monitor.errors import InputError
+
 Duration = NewType("Duration", int)
 """Microseconds; written as "250ms", "30s", "5m", "1h" or "1d"."""
 
@@ -88,6 +90,14 @@ def substituted(value: Any, where: str, problems: list[str], environment: Mappin
     if "\0" in filled:
         problems.append(f"{where}: no text here may hold a null character")
     return filled
+
+
+def duration(value: Any, where: str) -> int:
+    """Microseconds of a duration as it is written in the configuration."""
+    try:
+        return _duration(value)
+    except _Bad as bad:
+        raise InputError(f"{where}: want {bad}, got {value!r}") from None
 
 
 def duration_text(microseconds: int) -> str:

@@ -20,13 +20,16 @@ from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors.estimate import HoldOut, Statistics
 from monitor.reference import artefact, warnings
 from monitor.reference.base import Arrays, FiledReference, Header
+from monitor.reference.blocks import Block, Cut, cut, microseconds, summarised
 from monitor.reference.earlier import scores_before
 from monitor.reference.estimator_choice import simulate
 from monitor.reference.feature_columns import Kinds, read_features
 from monitor.reference.table import checked_posteriors, class_names, class_numbers, plain_list, unnamed_posteriors
 from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
-from monitor.shifts.comparable import common_resolution, comparable_posteriors
+from monitor.shifts.blocks import Blocks
+from monitor.shifts.comparable import common_resolution, comparable, comparable_posteriors
+from monitor.shifts.prepared import prepared
 from monitor.shifts.profile import FeatureProfile, compact, profile, values_kept
 from monitor.windows import Window
 
@@ -49,6 +52,8 @@ class Reference(FiledReference):
     """Their posteriors as the model says them."""
     estimator: str
     """The estimator whose answer a window reports as its prevalence."""
+    blocks: Blocks | None = None
+    """How the hold-out varied over time; None where nobody said how long windows are."""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -97,6 +102,8 @@ class Reference(FiledReference):
         positive: str | None = None,
         calibration: Selection = "auto",
         estimator: str = "auto",
+        times: ArrayLike | None = None,
+        block: Block | None = None,
     ) -> Self:
         """The reference of a fitted classifier, from its posteriors on a labelled set it was not trained on.
 
@@ -105,6 +112,9 @@ class Reference(FiledReference):
         is a matrix or a data frame; `category` and `number` name those of its columns whose values do not say what
         they are, `ignore` those that are no features.
         `estimator` "auto" learns from simulated shifts how to weigh the estimators, any other name is taken as said.
+        `block` is the length of the windows to come, as so many events or as a duration ("1d"): the hold-out events, in
+        the order of `times` (datetimes or epoch milliseconds) or as they stand, are cut into blocks of that length, and
+        windows are held against how much these differ.
         """
         given, columns = unnamed_posteriors(posteriors)
         matrix = checked_posteriors(given)
@@ -118,6 +128,9 @@ class Reference(FiledReference):
             raise InputError(
                 f"features: want a row for each of the {matrix.shape[0]} events, got {table.values.shape[0]}"
             )
+        if times is not None and block is None:
+            raise InputError('times: say `block` too, the length of the windows to come, such as 5000 or "1d"')
+        moments = None if times is None else microseconds(times, matrix.shape[0])
         return cls.reduce(
             StreamSchema(stream, names, () if table is None else table.features, _positive(names, positive)),
             matrix,
@@ -127,6 +140,7 @@ class Reference(FiledReference):
             calibration=calibration,
             estimator=estimator,
             notices=() if table is None else table.notices,
+            blocks=None if block is None else cut(block, matrix.shape[0], moments),
         )
 
     @classmethod
@@ -143,10 +157,11 @@ class Reference(FiledReference):
         class_counts: Vector | None = None,
         facts: Facts | None = None,
         notices: Iterable[str] = (),
+        blocks: Cut | None = None,
     ) -> Self:
         """A reference from checked columns; `class_counts` when the rows are a sample of more events than these.
 
-        `notices` are what a person should know of how the features were read.
+        `notices` are what a person should know of how the features were read, `blocks` which rows came together.
         """
         if estimator not in priors.ESTIMATORS:
             raise InputError(f"estimator: want one of {sorted(priors.ESTIMATORS)}, got {estimator!r}")
@@ -164,7 +179,7 @@ class Reference(FiledReference):
         sample = sample_of(replace(held_out, posteriors=posteriors))
         cautions = warnings.of_scores(posteriors, labels, schema.classes)
         cautions += [ReferenceWarning("features", notice) for notice in notices]
-        return cls(
+        made = cls(
             schema=schema,
             class_counts=frozen_vector(counts, "class counts"),
             calibration=calibrated,
@@ -183,7 +198,11 @@ class Reference(FiledReference):
                 **(facts or {}),
             },
             version="",
-        ).sealed()
+        )
+        if blocks is not None and blocks.number > 1:
+            rows = replace(held_out, posteriors=posteriors)
+            made = replace(made, blocks=_blocks(blocks, made, rows, held_out.posteriors))
+        return made.sealed()
 
     def header(self) -> Header:
         schema = self.schema
@@ -194,6 +213,7 @@ class Reference(FiledReference):
             "estimators": sorted(self.statistics),
             "estimator": self.estimator,
             "seed": self.sample.seed,
+            **({"blocks": self.blocks.described()} if self.blocks is not None else {}),
         }
 
     def arrays(self) -> Arrays:
@@ -208,6 +228,8 @@ class Reference(FiledReference):
         if sample.features is not None:
             arrays["sample/features"] = sample.features
         arrays |= artefact.placed("calibration/parameters", self.calibration.parameters)
+        if self.blocks is not None:
+            arrays |= artefact.placed("blocks", self.blocks.to_arrays())
         for estimator, statistics in self.statistics.items():
             arrays |= artefact.placed(f"statistics/{estimator}", statistics)
         return arrays
@@ -217,6 +239,7 @@ class Reference(FiledReference):
         parameters = artefact.under(arrays, "calibration/parameters")
         fitted = Calibration(header["calibration"], parameters, arrays["calibration/log_weights"])
         scores = arrays.get("sample/raw")
+        cut_up = header.get("blocks")
         return {
             "schema": StreamSchema(header["stream"], tuple(header["classes"]), features, header["positive"]),
             "class_counts": arrays["class_counts"],
@@ -230,6 +253,7 @@ class Reference(FiledReference):
             ),
             "raw": scores_before(arrays["sample/posteriors"], fitted) if scores is None else scores,
             "estimator": header["estimator"],
+            "blocks": None if cut_up is None else Blocks.from_arrays(cut_up, artefact.under(arrays, "blocks")),
         }
 
 
@@ -257,11 +281,23 @@ def hold_out(
     return held_out, fitted.calibration, log_losses
 
 
+def _blocks(blocks: Cut, reference: Reference, rows: HoldOut, unseen: Matrix) -> Blocks:
+    """What is kept of the blocks; `rows` with posteriors as the model says them, `unseen` calibrated out of fold."""
+    ready = prepared(reference)
+    at = comparable(rows, reference, ready.resolution)
+    return summarised(blocks, ready, at, unseen, _sampled(rows.labels, rows.seed))
+
+
+def _sampled(labels: Labels, seed: int, rows: int = SAMPLE_ROWS) -> Labels:
+    """The rows of a seeded sample with the classes in proportion; all when they are fewer."""
+    return stratified_sample(labels, rows, seed)
+
+
 def sample_of(held_out: HoldOut, rows: int = SAMPLE_ROWS) -> HoldOut:
     """A seeded sample with the classes in proportion; all rows when they are fewer."""
     if held_out.labels.size <= rows:
         return held_out
-    picked = stratified_sample(held_out.labels, rows, held_out.seed)
+    picked = _sampled(held_out.labels, held_out.seed, rows)
     return HoldOut(
         frozen_matrix(held_out.posteriors[picked], "posteriors"),
         frozen_labels(held_out.labels[picked], "labels"),

@@ -5,12 +5,13 @@ novelty all see the same values.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
 from monitor.arrays import Matrix, Vector
 from monitor.priors.estimate import HoldOut
+from monitor.shifts.blocks import Blocks
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.resolution import EXACT, Resolution, Written, coarsened_table, written
 from monitor.shifts.rounded_scores import RoundedScores, rounded_scores
@@ -34,6 +35,9 @@ class ShiftReference(Protocol):
     def raw(self) -> Matrix:
         """The sample's posteriors before calibration."""
         ...
+
+    @property
+    def blocks(self) -> Blocks | None: ...
 
     def calibrated(self, posteriors: Matrix) -> Matrix: ...
 
@@ -83,7 +87,10 @@ def comparable_posteriors(posteriors: Matrix, reference: ShiftReference, resolut
 
 def comparable_sample(reference: ShiftReference, resolution: Resolution) -> HoldOut:
     """The reference's sample at a resolution."""
-    sample = reference.sample
-    features = None if sample.features is None else coarsened_table(sample.features, resolution.features)
-    posteriors = comparable_posteriors(reference.raw, reference, resolution)
-    return HoldOut(posteriors, sample.labels, features, sample.seed)
+    return comparable(replace(reference.sample, posteriors=reference.raw), reference, resolution)
+
+
+def comparable(rows: HoldOut, reference: ShiftReference, resolution: Resolution) -> HoldOut:
+    """Hold-out rows, their posteriors as the model says them, at a resolution."""
+    features = None if rows.features is None else coarsened_table(rows.features, resolution.features)
+    return replace(rows, posteriors=comparable_posteriors(rows.posteriors, reference, resolution), features=features)

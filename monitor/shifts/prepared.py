@@ -227,6 +227,13 @@ def inside(reference: Prepared, threshold: float) -> Moments:
     return _moments(reference.rows[near], labels, counts, reference.source_priors)
 
 
+def mapped_rows(rows: HoldOut, reference: Prepared) -> Matrix:
+    """The map of other rows at the reference's resolution, before scaling."""
+    chosen = np.array([block.index for block in reference.blocks if block.kind == "feature"], dtype=np.int64)
+    parts = _coordinates(rows, reference.features, reference.posteriors, reference.projections, chosen)
+    return np.concatenate([part for *_, part in parts], axis=1)
+
+
 def rank_polynomials(twice_mid_ranks: Labels, reference_size: int) -> Matrix:
     """The first two normalised Legendre polynomials of mid-ranks u in the reference, one in each row.
 

@@ -1,0 +1,194 @@
+"""From hold-out rows and their times to blocks: everything that cuts a hold-out, and reduces what was cut.
+
+`cut` says which row belongs to which block, `summarised` what is kept of them (`monitor.shifts.blocks.Blocks`).
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from monitor.arrays import Labels, Matrix, Vector
+from monitor.errors import InputError
+from monitor.limits import BLOCKS_KEPT, LATEST_BLOCKS
+from monitor.ports.options import duration, duration_text
+from monitor.priors.estimate import HoldOut
+from monitor.shifts.blocks import Blocks
+from monitor.shifts.prepared import Prepared, SortedColumn, mapped_rows
+from monitor.shifts.profile import FeatureProfile
+from monitor.tolerances import BLOCK_CELLS, EXPECTED_IN_CELL, MINIMUM_EVENTS, SHORT_BLOCK
+
+Block = int | str
+"""So many events, or a duration such as "1d"."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """Which block each hold-out row belongs to, in time order."""
+
+    length: str
+    """As it was said."""
+    of_row: Labels
+    """-1 for a row of none."""
+    starts: Labels
+    """The first moment of each block in microseconds, or where there are no times the number of its first row."""
+    ends: Labels
+    """The last one."""
+    timed: bool
+    """Whether these are moments."""
+
+    @property
+    def number(self) -> int:
+        """K."""
+        return self.starts.size
+
+
+def microseconds(times: ArrayLike, rows: int) -> Labels:
+    """Times of rows: numpy's or pandas' datetimes, or numbers of epoch milliseconds as events have them."""
+    given = np.asarray(times)
+    if given.shape != (rows,):
+        raise InputError(f"times: want one for each of the {rows} events, got shape {given.shape}")
+    if given.dtype == object:
+        given = given.astype("datetime64[us]")
+    if given.dtype.kind == "M":
+        missing, found = np.isnat(given), given.astype("datetime64[us]").astype(np.int64)
+    elif given.dtype.kind in "iuf":
+        missing = ~np.isfinite(given)
+        found = np.where(missing, 0, given.astype(np.float64) * 1_000).astype(np.int64)
+    else:
+        raise InputError(f"times: want datetimes or epoch milliseconds, got {given.dtype}")
+    if missing.any():
+        raise InputError(f"times: {int(missing.sum())} are missing, the first in row {int(missing.argmax())}")
+    return found
+
+
+def cut(block: Block, rows: int, times: Labels | None = None) -> Cut:
+    """Blocks of so many consecutive events, or of the events of such a time, aligned as windows are.
+
+    A block by time that holds less than a quarter of what blocks usually do is of no use. Of very many blocks some are
+    kept, spread evenly over the hold-out, and the latest.
+    """
+    order = np.arange(rows) if times is None else np.argsort(times, kind="stable")
+    if isinstance(block, int) and not isinstance(block, bool):
+        if block < MINIMUM_EVENTS:
+            raise InputError(f"block: want at least {MINIMUM_EVENTS} events, got {block}")
+        number = max(round(rows / block), 1)
+        of_order, length = np.arange(rows) * number // rows, str(block)
+    else:
+        micro = duration(block, "block")
+        if times is None:
+            raise InputError(f"block: {block!r} is a duration, and the events have no times: say `times`, or a number")
+        of_order, length = _by_time(times[order] // micro), duration_text(micro)
+    of_order = _kept(of_order)
+    of_row = np.empty(rows, dtype=np.int64)
+    of_row[order] = of_order
+    inside = np.flatnonzero(of_order >= 0)
+    numbers = np.arange(of_order.max(initial=-1) + 1)
+    first = inside[np.searchsorted(of_order[inside], numbers)]
+    last = inside[np.searchsorted(of_order[inside], numbers, side="right") - 1]
+    when = np.arange(rows) if times is None else times[order]
+    return Cut(length, of_row, when[first], when[last], times is not None)
+
+
+def _by_time(of_order: Labels) -> Labels:
+    """Numbers of blocks from 0 where they hold enough, -1 elsewhere."""
+    _, number, counts = np.unique(of_order, return_inverse=True, return_counts=True)
+    return np.where((counts >= max(SHORT_BLOCK * np.median(counts), MINIMUM_EVENTS))[number], number, -1)
+
+
+def _kept(of_order: Labels) -> Labels:
+    """The blocks numbered anew, without those that are one too many."""
+    found = np.unique(of_order[of_order >= 0])
+    if found.size > BLOCKS_KEPT:
+        even = np.linspace(0, found.size - 1, BLOCKS_KEPT - LATEST_BLOCKS).astype(np.int64)
+        found = found[np.union1d(even, np.arange(found.size - LATEST_BLOCKS, found.size))]
+    numbers = np.searchsorted(found, of_order)
+    kept = (of_order >= 0) & (found[np.minimum(numbers, found.size - 1)] == of_order)
+    return np.where(kept, numbers, -1)
+
+
+def summarised(cut: Cut, reference: Prepared, rows: HoldOut, unseen: Matrix, sampled: Labels) -> Blocks:
+    """All that is kept of the blocks, from all hold-out rows at the reference's own resolution.
+
+    `rows` has the posteriors that windows are compared by, `unseen` those of the same rows calibrated out of fold;
+    `sampled` are the rows in the reference's sample.
+    """
+    classes, order = reference.class_counts.size, np.argsort(cut.of_row, kind="stable")
+    edges = np.searchsorted(cut.of_row[order], np.arange(cut.number + 1))
+    members = [order[low:high] for low, high in pairwise(edges)]
+    counts = np.stack([np.bincount(rows.labels[each], minlength=classes) for each in members]).astype(np.float64)
+    brier = ((unseen - np.eye(classes)[rows.labels]) ** 2).sum(axis=1)
+    expected = 1.0 - (unseen**2).sum(axis=1)
+    columns = np.zeros((rows.labels.size, 0)) if rows.features is None else rows.features
+    compared = [_compared(columns[:, j], one, rows.labels, cut, counts) for j, one in enumerate(reference.features)]
+    scores = [_compared(rows.posteriors[:, y], c, rows.labels, cut, counts) for y, c in enumerate(reference.posteriors)]
+    return Blocks(
+        length=cut.length,
+        timed=cut.timed,
+        starts=cut.starts,
+        ends=cut.ends,
+        of_sample=cut.of_row[sampled],
+        counts=counts,
+        sums=np.stack(
+            [_by_class(mapped_rows(_taken(rows, each), reference), rows.labels[each], classes) for each in members]
+        ),
+        distances=np.array([apart for apart, _ in compared]).reshape(-1, cut.number).T,
+        score_distances=np.array([apart for apart, _ in scores]).T,
+        missing=np.array([absent for _, absent in compared]).reshape(-1, cut.number).T,
+        posteriors=np.stack([_by_class(unseen[each], rows.labels[each], classes) for each in members]),
+        losses=np.array([brier[each].mean() for each in members]),
+        expected_losses=np.array([expected[each].mean() for each in members]),
+    )
+
+
+def _by_class(rows: Matrix, labels: Labels, classes: int) -> Matrix:
+    return np.stack([rows[labels == y].sum(axis=0) for y in range(classes)])
+
+
+def _taken(rows: HoldOut, members: Labels) -> HoldOut:
+    features = None if rows.features is None else rows.features[members]
+    return HoldOut(rows.posteriors[members], rows.labels[members], features, rows.seed)
+
+
+def _compared(
+    values: Vector, column: SortedColumn | FeatureProfile, labels: Labels, cut: Cut, counts: Matrix
+) -> tuple[Vector, Vector]:
+    """D_jk of one column, and the share of values that each block lacks beyond what the others lead to expect."""
+    classes = counts.shape[1]
+    there = (cut.of_row >= 0) & ~np.isnan(values)
+    block, label = cut.of_row[there], labels[there]
+    cells, number = _cells(values[there], column)
+    present = np.bincount(block * classes + label, minlength=counts.size).reshape(counts.shape).astype(np.float64)
+    totals = present.sum(axis=0)
+    left = totals - present
+    shares = present / np.maximum(present.sum(axis=1, keepdims=True), 1.0)
+    # A class that no other block has says nothing of how this one differs.
+    factors = np.divide(shares * totals, left, out=np.zeros_like(shares), where=left > 0)
+    each = (factors / np.maximum(present, 1.0))[block, label]
+    own = np.bincount(block * number + cells, weights=each, minlength=cut.number * number).reshape(cut.number, number)
+    of_class = np.bincount(label * number + cells, minlength=classes * number).reshape(classes, number)
+    gaps = own - factors @ (of_class / np.maximum(totals, 1.0)[:, None])
+    if isinstance(column, FeatureProfile):
+        frequent = of_class.sum(axis=0) * (np.median(present.sum(axis=1)) / max(totals.sum(), 1.0)) >= EXPECTED_IN_CELL
+        apart = (np.abs(gaps[:, frequent]).sum(axis=1) + np.abs(gaps[:, ~frequent].sum(axis=1))) / 2
+    else:
+        apart = np.abs(np.cumsum(gaps, axis=1)).max(axis=1)
+    return apart, _missing(counts - present, counts)
+
+
+def _missing(missing: Matrix, counts: Matrix) -> Vector:
+    left = counts.sum(axis=0) - counts
+    others = np.divide(missing.sum(axis=0) - missing, left, out=np.zeros_like(left), where=left > 0)
+    return np.asarray(np.where(left > 0, missing - others * counts, 0.0).sum(axis=1) / counts.sum(axis=1))
+
+
+def _cells(values: Vector, column: SortedColumn | FeatureProfile) -> tuple[Labels, int]:
+    """Which cell each value lies in: equally filled ones of a number, or its category."""
+    if isinstance(column, FeatureProfile):
+        number = column.counts.shape[1]
+        return np.clip(values, 0, number - 1).astype(np.int64), number
+    upto = column.places.upto
+    # A value lies in the cell of the reference's largest value up to it.
+    of_place = np.maximum(upto - 1, 0) * BLOCK_CELLS // max(int(upto[-1]), 1)
+    return of_place[column.places.find(values)], BLOCK_CELLS

@@ -1,0 +1,160 @@
+"""The hold-out in time order, cut into blocks: what is kept of each, and held against the others."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from monitor.errors import InputError
+from monitor.limits import BLOCKS_KEPT
+from monitor.ports.schema import Feature, StreamSchema
+from monitor.reference.blocks import cut, microseconds
+from monitor.reference.classifier import Reference
+from monitor.shifts.blocks import residuals
+from monitor.shifts.comparable import comparable
+from monitor.shifts.prepared import mapped_rows, prepared
+from tests.assessment.worlds import cheaply
+
+HOUR = 3_600_000_000
+
+
+def world(rows=3_000, seed=0):
+    """Posteriors, labels and features: a number, one with gaps, a category."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, rows)
+    x = np.column_stack([rng.normal(size=rows) + labels, rng.normal(size=rows), rng.integers(0, 4, rows)])
+    x[rng.random(rows) < 0.1 * (labels + 1), 1] = np.nan
+    odds = np.exp(-((x[:, :1] - np.arange(3)) ** 2) / 2)
+    return odds / odds.sum(axis=1, keepdims=True), labels, x
+
+
+SCHEMA = StreamSchema("", ("0", "1", "2"), (Feature("a"), Feature("b"), Feature("c", "category", tuple("wxyz"))))
+
+
+@cache
+def fitted(block=None):
+    """Its reference."""
+    g, labels, x = world()
+    return cheaply(SCHEMA, g, labels, x, None if block is None else cut(block, labels.size))
+
+
+def test_a_count_cuts_the_rows_as_they_stand_into_blocks_of_nearly_that_size() -> None:
+    found = cut(1_000, 5_300)
+    assert found.number == 5
+    assert np.bincount(found.of_row).tolist() == [1_060] * 5
+    assert (np.diff(found.of_row) >= 0).all()
+    assert found.starts.tolist() == [0, 1_060, 2_120, 3_180, 4_240]
+    assert found.ends.tolist() == [1_059, 2_119, 3_179, 4_239, 5_299]
+
+
+def test_times_put_the_rows_in_order() -> None:
+    shuffled = np.random.default_rng(0).permutation(1_000)
+    found = cut(500, 1_000, shuffled * HOUR)
+    assert (found.of_row == shuffled // 500).all()
+    assert found.starts.tolist() == [0, 500 * HOUR]
+
+
+def test_a_duration_cuts_as_windows_are_cut_and_leaves_out_what_is_hardly_a_window() -> None:
+    times = np.concatenate([np.arange(0, 1_000), np.arange(1_000, 1_010), np.arange(2_000, 3_000)]) * (HOUR // 1_000)
+    found = cut("1h", times.size, times)
+    assert found.number == 2
+    assert (found.of_row[:1_000] == 0).all()
+    assert (found.of_row[1_000:1_010] == -1).all()
+    assert (found.of_row[1_010:] == 1).all()
+    assert found.timed
+
+
+def test_of_very_many_blocks_some_are_kept_and_the_latest_without_a_gap() -> None:
+    found = cut(100, 100_000)
+    assert found.number <= BLOCKS_KEPT
+    assert (np.diff(found.starts[-10:]) == 100).all()
+    assert found.starts[0] == 0
+    assert (found.of_row >= 0).sum() == 100 * found.number
+
+
+@pytest.mark.parametrize(
+    ("block", "times", "said"),
+    [("1d", None, "have no times"), (10, None, "at least 100"), ("soon", np.arange(9), "a duration like")],
+)
+def test_a_block_that_cannot_be_cut_is_refused_with_what_to_do(block, times, said) -> None:
+    with pytest.raises(InputError, match=said):
+        cut(block, 9, times)
+
+
+def test_times_may_be_datetimes_or_epoch_milliseconds() -> None:
+    days = np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[D]")
+    assert (microseconds(days, 2) == microseconds(days.astype("datetime64[ms]").astype(np.int64), 2)).all()
+    with pytest.raises(InputError, match="1 are missing, the first in row 1"):
+        microseconds(np.array(["2026-01-01", "NaT"], dtype="datetime64[D]"), 2)
+
+
+def test_every_block_is_held_against_the_others_as_the_formulas_say() -> None:
+    """e_k and D_jk, computed literally."""
+    g, labels, x = world()
+    reference = fitted(300)
+    blocks, ready = reference.blocks, prepared(reference)
+    rows = comparable(type(reference.sample)(g, labels, x, 0), reference, ready.resolution)
+    mapped = mapped_rows(rows, ready)
+    block = np.arange(3_000) // 300
+    for k in (0, 7):
+        own, others = block == k, block != k
+        shares = np.bincount(labels[own], minlength=3) / 300
+        expected = sum(shares[y] * mapped[others & (labels == y)].mean(axis=0) for y in range(3))
+        np.testing.assert_allclose(
+            residuals(blocks.sums, blocks.counts)[k], mapped[own].mean(axis=0) - expected, atol=1e-12
+        )
+
+        def gap(there, is_so, own=own, others=others):
+            """Of the share of events that are so, among those that are there."""
+            weights = np.bincount(labels[own & there], minlength=3) / (own & there).sum()
+            of_class = [there & (labels == y) for y in range(3)]
+            return sum(
+                w * (is_so[own & c].mean() - is_so[others & c].mean()) for w, c in zip(weights, of_class, strict=True)
+            )
+
+        for j in (0, 1):
+            there = ~np.isnan(x[:, j])
+            widest = max(abs(gap(there, x[:, j] <= at)) for at in x[own & there, j])
+            assert blocks.distances[k, j] == pytest.approx(widest, abs=0.005)
+        everywhere = np.ones(labels.size, dtype=bool)
+        in_all = sum(abs(gap(everywhere, x[:, 2] == v)) for v in range(4)) / 2
+        assert blocks.distances[k, 2] == pytest.approx(in_all)
+        absent = np.isnan(x[:, 1])
+        expected = sum(shares[y] * absent[others & (labels == y)].mean() for y in range(3))
+        assert blocks.missing[k, 1] == pytest.approx(absent[own].mean() - expected)
+
+
+def test_a_class_that_only_one_block_has_tells_nothing_and_harms_nothing() -> None:
+    g, labels, x = world()
+    order = np.argsort(labels, kind="stable")
+    reference = cheaply(SCHEMA, g[order], labels[order], x[order], cut(1_000, labels.size))
+    assert np.isfinite(reference.blocks.distances).all()
+    assert np.isfinite(residuals(reference.blocks.sums, reference.blocks.counts)).all()
+
+
+def test_fit_cuts_by_the_times_of_the_events() -> None:
+    g, labels, x = world(1_000)
+    days = np.datetime64("2026-01-01") + np.arange(1_000) // 125 * np.timedelta64(1, "D")
+    blocks = Reference.fit(g, labels, x, estimator="em", times=days, block="1d").blocks
+    assert blocks is not None
+    assert blocks.timed
+    assert blocks.events.tolist() == [125] * 8
+    with pytest.raises(InputError, match="say `block` too"):
+        Reference.fit(g, labels, x, times=days)
+
+
+def test_blocks_stand_in_the_file_and_in_its_version(tmp_path) -> None:
+    reference = fitted(300)
+    reference.save(tmp_path / "a.ref")
+    again = Reference.load(tmp_path / "a.ref")
+    assert again.version == reference.version != fitted().version
+    assert again.blocks.length == "300"
+    np.testing.assert_array_equal(again.blocks.sums, reference.blocks.sums)
+    assert fitted().blocks is None
+
+
+def test_the_model_s_losses_are_kept_by_block() -> None:
+    reference = fitted(300)
+    assert reference.blocks.losses.mean() == pytest.approx(reference.blocks.expected_losses.mean(), rel=0.1)
+    assert reference.blocks.pcc.sum(axis=1) == pytest.approx(np.ones(10))
+    assert np.abs(reference.blocks.pcc - reference.blocks.shares).mean() < 0.05
