@@ -1,5 +1,7 @@
 """Arrays as values: the types that cross file boundaries, and how an array is checked and frozen."""
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -11,6 +13,15 @@ Labels = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 UNLABELLED = -1
+
+ValueT = TypeVar("ValueT")
+
+
+def present(value: ValueT | None, name: str) -> ValueT:
+    """What is optional by its type, where it has to be there."""
+    if value is None:
+        raise InputError(f"{name}: want them, got none")
+    return value
 
 
 def frozen_matrix(values: ArrayLike, name: str, columns: int | None = None) -> Matrix:

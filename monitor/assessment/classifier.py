@@ -25,7 +25,7 @@ from monitor.shifts.comparable import ShiftReference, common_resolution, compara
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.diagnosis import Diagnosis, diagnose
 from monitor.shifts.feature_tests import Move
-from monitor.shifts.fit import cohen_w
+from monitor.shifts.fit import Match, cohen_w
 from monitor.shifts.prepared import Prepared, prepared
 from monitor.tolerances import (
     DISAGREEMENT_ERRORS,
@@ -196,7 +196,7 @@ def assess(
     )
     prevalence = chosen
     if diagnosis.rest is not None and verdict in {Verdict.COVARIATE_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}:
-        prevalence = _from_unmoved(diagnosis, calibrated.events)
+        prevalence = _from_unmoved(diagnosis.rest.match, calibrated.events)
     beyond = diagnosis.unknown if verdict is Verdict.UNKNOWN_CLASS else None
     if beyond is not None:
         prevalence = known_mix(calibrated, reference, reference.estimator, ready, beyond)
@@ -361,10 +361,8 @@ def _disagreement(estimates: Mapping[str, PriorEstimate], chosen: str) -> tuple[
     return max(pairs, key=lambda pair: pair[0] / pair[1], default=(0.0, DISAGREEMENT_FLOOR))
 
 
-def _from_unmoved(diagnosis: Diagnosis, events: int) -> PriorEstimate:
+def _from_unmoved(match: Match, events: int) -> PriorEstimate:
     """The class mix that the unmoved inputs show, with its interval for the rate at which classes come."""
-    assert diagnosis.rest is not None  # noqa: S101 - the caller has looked
-    match = diagnosis.rest.match
     spread = np.sqrt(np.maximum(np.diag(match.covariance), 0) + match.priors * (1 - match.priors) / events)
     return PriorEstimate(
         method="unmoved-inputs",

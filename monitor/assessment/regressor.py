@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from monitor.arrays import Flags, Matrix
+from monitor.arrays import Flags, Matrix, present
 from monitor.assessment import message as result
 from monitor.assessment import regressor_reasons as wording
 from monitor.assessment.classifier import FeatureShift, Test, of_moves
@@ -142,8 +142,7 @@ def _prepared(reference: RelationReference, resolutions: tuple[int, ...]) -> tup
 
 def _table(window: Window, reference: RelationReference) -> Matrix:
     """What is compared, as columns: the features, where events carry them, and last the predictions."""
-    assert window.predictions is not None  # noqa: S101 - `_usable` has looked
-    said = window.predictions[:, None]
+    said = present(window.predictions, "predictions")[:, None]
     return said if window.features is None or not reference.features else np.hstack([window.features, said])
 
 

@@ -10,6 +10,7 @@ from monitor.kinds import kind_of
 from monitor.ports.options import duration_text
 from monitor.settings import StreamSettings
 from monitor.tolerances import REFERENCE_WINDOWS
+from monitor.windows import CountPlan
 
 
 def check(path: Path) -> int:
@@ -42,13 +43,12 @@ def check(path: Path) -> int:
 
 
 def _windows(stream: StreamSettings) -> str:
-    window = stream.window
-    if window.count is not None:
-        return f"every {window.count:,} events"
-    assert window.size is not None  # noqa: S101 - the configuration has been checked
-    size = f"{duration_text(window.size)} long"
-    slide = f", one every {duration_text(window.slide)}" if window.slide else ""
-    lateness = f", closed {duration_text(window.lateness or 0)} later"
+    plan = stream.window.plan
+    if isinstance(plan, CountPlan):
+        return f"every {plan.count:,} events"
+    size = f"{duration_text(plan.size)} long"
+    slide = f", one every {duration_text(plan.slide)}" if plan.slide < plan.size else ""
+    lateness = f", closed {duration_text(plan.lateness)} later"
     segments = f"\nalso by {', '.join(stream.segments)}" if stream.segments else ""
     labels = f"\nlabels of the last {duration_text(stream.evidence)}" if stream.evidence else ""
     awaited = f"\nlabels awaited for {duration_text(stream.labels.wait)}" if stream.labels else ""

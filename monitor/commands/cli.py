@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
     names = _command(commands, "estimators", "the estimators of the class mix by name, and what each needs")
     names.set_defaults(run=_estimators)
 
-    from monitor.commands.reference import add_parser  # noqa: PLC0415
+    from monitor.commands.reference import add_parser
 
     add_parser(commands)
     return top
@@ -82,15 +82,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = given.run(given)
     except ConfigurationError as error:
-        print("shiftwatch: the configuration cannot be run:", file=sys.stderr)  # noqa: T201
+        print("shiftwatch: the configuration cannot be run:", file=sys.stderr)
         for problem in error.problems:
-            print(f"  - {problem}", file=sys.stderr)  # noqa: T201
+            print(f"  - {problem}", file=sys.stderr)
         return BAD_CONFIGURATION
     except (ShiftwatchError, OSError) as error:
-        print(f"shiftwatch: {error}", file=sys.stderr)  # noqa: T201
+        print(f"shiftwatch: {error}", file=sys.stderr)
         return FAILURE
     except KeyboardInterrupt:  # `run` and `replay` end by themselves; files of the others are whole or not there
-        print("shiftwatch: interrupted", file=sys.stderr)  # noqa: T201
+        print("shiftwatch: interrupted", file=sys.stderr)
         return INTERRUPTED
     return code
 
@@ -109,33 +109,33 @@ def _command(
 
 def _demo(given: argparse.Namespace) -> int:
     if given.regression:
-        from monitor.commands.regression_demo import regression_demo  # noqa: PLC0415
+        from monitor.commands.regression_demo import regression_demo
 
         return regression_demo(given.out, seed=given.seed, fast=given.fast)
-    from monitor.commands.demo import demo  # noqa: PLC0415
+    from monitor.commands.demo import demo
 
     return demo(given.out, seed=given.seed, fast=given.fast)
 
 
 def _run(given: argparse.Namespace) -> int:
-    from monitor.commands.run import run  # noqa: PLC0415
+    from monitor.commands.run import run
 
     return run(given.config)
 
 
 def _replay(given: argparse.Namespace) -> int:
-    from monitor.commands.run import replay  # noqa: PLC0415
+    from monitor.commands.run import replay
 
     return replay(given.config, given.out, overwrite=given.force)
 
 
 def _estimators(_given: argparse.Namespace) -> int:
-    from monitor.commands.estimators import estimators  # noqa: PLC0415
+    from monitor.commands.estimators import estimators
 
     return estimators()
 
 
 def _check(given: argparse.Namespace) -> int:
-    from monitor.commands.check import check  # noqa: PLC0415
+    from monitor.commands.check import check
 
     return check(given.config)

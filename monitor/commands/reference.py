@@ -60,17 +60,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _build(given: argparse.Namespace) -> int:
-    import json  # noqa: PLC0415
-    from datetime import UTC, datetime  # noqa: PLC0415
+    import json
+    from datetime import UTC, datetime
 
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from monitor.reference.building import build  # noqa: PLC0415
-    from monitor.reference.building_regressor import build_regression  # noqa: PLC0415
-    from monitor.reference.feature_columns import Kinds  # noqa: PLC0415
-    from monitor.reference.holdout import Wanted, holds_predictions  # noqa: PLC0415
-    from monitor.web.preflight_page import page as render  # noqa: PLC0415
+    from monitor.reference.building import build
+    from monitor.reference.building_regressor import build_regression
+    from monitor.reference.feature_columns import Kinds
+    from monitor.reference.holdout import Wanted, holds_predictions
+    from monitor.web.preflight_page import page as render
 
     page, data = _report_places(given.holdout, given.out)
     classes = tuple(name.strip() for name in given.classes.split(",") if name.strip())
@@ -128,7 +128,7 @@ def _seed(said: str) -> int:
 
 
 def _show(given: argparse.Namespace) -> int:
-    from monitor.kinds import load_reference  # noqa: PLC0415
+    from monitor.kinds import load_reference
 
     reference = load_reference(given.reference)
     _print(_summary(reference, given.reference) + _warnings(reference))
@@ -136,8 +136,8 @@ def _show(given: argparse.Namespace) -> int:
 
 
 def _diff(given: argparse.Namespace) -> int:
-    from monitor.kinds import load_reference  # noqa: PLC0415
-    from monitor.reference.description import differences  # noqa: PLC0415
+    from monitor.kinds import load_reference
+    from monitor.reference.description import differences
 
     lines = differences(load_reference(given.old), load_reference(given.new))
     _print("\n".join(lines) if lines else "the references are the same")
@@ -145,7 +145,7 @@ def _diff(given: argparse.Namespace) -> int:
 
 
 def _summary(reference: "FiledReference", path: Path) -> str:
-    from monitor.reference.description import explain  # noqa: PLC0415
+    from monitor.reference.description import explain
 
     return f"{path}\n{explain(reference)}"
 
@@ -159,4 +159,4 @@ def _write(path: Path, text: str) -> None:
 
 
 def _print(text: str) -> None:
-    print(text)  # noqa: T201 - this is what the command is for
+    print(text)  # this is what the command is for

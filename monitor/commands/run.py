@@ -151,7 +151,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 awaited=None if stream.labels is None else stream.labels.awaited,
                 corrected=stream.corrected,
                 declared=Declared(
-                    None if stream.outline is None else _attempt(problems, partial(_outline, stream, schema)),
+                    None if stream.outline is None else _attempt(problems, partial(_outline, stream.outline, schema)),
                     {feature: said.may for feature, said in stream.features.items() if said.may is not None},
                 ),
                 states=_states(stream, config),
@@ -189,21 +189,18 @@ def _strangers(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]:
         yield f"{name!r} is none of the reference's features {sorted(known)}"
 
 
-def _outline(stream: StreamSettings, schema: StreamSchema) -> Outline:
+def _outline(path: Path, schema: StreamSchema) -> Outline:
     """The decisions of the stream's tree or forest, each on a feature that the stream has."""
-    assert stream.outline is not None  # noqa: S101 - opened() has looked
     try:
-        outline = Outline.from_message(json.loads(stream.outline.read_bytes()))
+        outline = Outline.from_message(json.loads(path.read_bytes()))
     except OSError as error:
-        raise ConfigurationError([f"{stream.outline}: cannot be read: {error}"]) from error
+        raise ConfigurationError([f"{path}: cannot be read: {error}"]) from error
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(
-            [f"{stream.outline}: not the JSON of a model's outline: {error!r}; export it again"]
-        ) from error
+        raise ConfigurationError([f"{path}: not the JSON of a model's outline: {error!r}; export it again"]) from error
     unknown = sorted(set(outline.names) - {feature.name for feature in schema.features})
     if unknown:
         raise ConfigurationError(
-            [f"{stream.outline}: the model decides by {', '.join(unknown)}, which stream {schema.stream} has not"]
+            [f"{path}: the model decides by {', '.join(unknown)}, which stream {schema.stream} has not"]
         )
     return outline
 
@@ -268,7 +265,7 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
 def shown(config: Config) -> Iterator[list[Observer]]:
     """What a person sees meanwhile: a live table in a terminal, log lines elsewhere."""
     if config.log.format == "auto" and sys.stderr.isatty():
-        from monitor.observers.terminal import live_table  # noqa: PLC0415 - rich is only needed in a terminal
+        from monitor.observers.terminal import live_table  # rich is only needed in a terminal
 
         with live_table() as observer:
             yield [observer]
@@ -288,9 +285,9 @@ def served(
     if settings is None:
         yield []
         return
-    from monitor.observers.history import History  # noqa: PLC0415 - not every run serves
-    from monitor.observers.snapshot import Caps, facts  # noqa: PLC0415
-    from monitor.web.server import serving  # noqa: PLC0415
+    from monitor.observers.history import History  # not every run serves
+    from monitor.observers.snapshot import Caps, facts
+    from monitor.web.server import serving
 
     history = History(
         {name: facts(name, stream) for name, stream in watched.items()},

@@ -193,10 +193,9 @@ def _late_labels(index: Labels, rows: Window, which: Flags) -> LateLabels | None
     if not which.any():
         return None
     late = rows.take(which)
-    assert late.timestamps is not None  # noqa: S101 - judge() puts them there
     return LateLabels(
         index=index[which],
-        timestamps=late.timestamps,
+        timestamps=late.times,
         labels=np.full(late.events, UNLABELLED) if late.labels is None else late.labels,
         targets=late.targets,
         ids=late.ids,

@@ -28,7 +28,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.estimator = estimator
         self.client = client
 
-    def fit(self, X: Any, y: Any = None, **_: Any) -> Self:  # noqa: ARG002, N803 - scikit-learn's names
+    def fit(self, X: Any, y: Any = None, **_: Any) -> Self:  # noqa: ARG002 - as scikit-learn calls it
         """Nothing: the classifier is fitted, and has to be the one that the reference was made from."""
         check_is_fitted(self.estimator)
         return self
@@ -43,18 +43,18 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """The classifier's."""
         return int(self.estimator.n_features_in_)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Corrected posteriors, in the order of `classes_`."""
         self.client.expect(self.classes_)
         posteriors: NDArray[np.float64] = self.client.apply(self.estimator.predict_proba(X))
         return posteriors
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Their logarithms."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+    def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest corrected posterior."""
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 

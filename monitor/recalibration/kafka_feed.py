@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
-from monitor.recalibration.feeds import decoded, parsed
+from monitor.recalibration.decoding import decoded, parsed
 from monitor.recalibration.message import Recalibration
 
 LOOK_SECONDS = 5.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.arrays import Matrix
+from monitor.arrays import Matrix, present
 from monitor.errors import InputError
 from monitor.limits import BUILD_CELLS, BUILD_ROWS
 from monitor.ports.schema import StreamSchema
@@ -51,10 +51,8 @@ def build_regression(
 
 def _of_rows(rows: Window) -> Matrix:
     """Prediction, label, features."""
-    assert rows.predictions is not None  # noqa: S101 - the events of a regression stream
-    assert rows.targets is not None  # noqa: S101 - every row is labelled
     features = [] if rows.features is None else [rows.features]
-    return np.column_stack([rows.predictions, rows.targets, *features])
+    return np.column_stack([present(rows.predictions, "predictions"), present(rows.targets, "labels"), *features])
 
 
 def _of_table(table: Table, schema: StreamSchema, first_row: int) -> Matrix:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from monitor.arrays import Labels, Matrix
+from monitor.arrays import Labels, Matrix, present
 from monitor.errors import InputError
 from monitor.events import DecodedBatch, Decoder, TimeReading
 from monitor.limits import PROBED_ROWS
@@ -173,8 +173,7 @@ def _labelled(path: Path, done: int, batch: DecodedBatch, stream: str) -> Window
 
 
 def _of_rows(rows: Window) -> Chunk:
-    assert rows.labels is not None  # noqa: S101 - every row is labelled
-    return Chunk(rows.posteriors, rows.labels, rows.features)
+    return Chunk(rows.posteriors, present(rows.labels, "labels"), rows.features)
 
 
 def _chunk(table: Table, schema: StreamSchema, first_row: int) -> Chunk:

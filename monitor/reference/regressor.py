@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from monitor.arrays import Labels, Matrix, Vector, frozen_vector
+from monitor.arrays import Labels, Matrix, Vector, frozen_vector, present
 from monitor.errors import InputError
 from monitor.limits import RELATION_ROWS
 from monitor.ports.schema import PREDICTION, Feature, StreamSchema
@@ -61,8 +61,7 @@ class RegressionReference(FiledReference):
 
     def relation_inputs(self, window: Window) -> Matrix:
         """The rows of a window as the relation takes them; NaN where a value is missing."""
-        assert window.predictions is not None  # noqa: S101 - assess has looked
-        return relation_inputs(window.predictions, window.features, self.inputs)
+        return relation_inputs(present(window.predictions, "predictions"), window.features, self.inputs)
 
     @classmethod
     def fit(

@@ -53,7 +53,7 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_starts = n_starts
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803 - scikit-learn's name
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the mixture; components come in the order of their slopes, then intercepts."""
         inputs, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         targets = np.asarray(targets, dtype=np.float64)
@@ -109,19 +109,19 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         return mixture, chosen, bic, collapsed
 
-    def predict(self, X: ArrayLike) -> Vector:  # noqa: N803
+    def predict(self, X: ArrayLike) -> Vector:
         """The mixture mean."""
         return self._mixture().predict(self._inputs(X))
 
-    def predict_components(self, X: ArrayLike) -> Matrix:  # noqa: N803
+    def predict_components(self, X: ArrayLike) -> Matrix:
         """The mean of every component, (events, K)."""
         return self._mixture().component_means(self._inputs(X))
 
-    def predict_interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Vector, Vector]:  # noqa: N803
+    def predict_interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Vector, Vector]:
         """The central predictive interval of the mixture."""
         return self._mixture().interval(self._inputs(X), level)
 
-    def responsibilities(self, X: ArrayLike, y: ArrayLike) -> Matrix:  # noqa: N803
+    def responsibilities(self, X: ArrayLike, y: ArrayLike) -> Matrix:
         """Which component each event is from, as probabilities (eq 2.7), (events, K)."""
         return self._mixture().responsibilities(self._inputs(X), y)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from monitor.arrays import Flags, Labels, Vector
+from monitor.arrays import Flags, Labels, Vector, present
 from monitor.assessment import Assessment, encode
 from monitor.events import DecodedBatch, LateLabels
 from monitor.kinds import Assessed
@@ -235,5 +235,4 @@ def _copies(late: Arrivals | None) -> Iterator[Arrived]:
 def _values(rows: Window) -> Vector:
     if rows.targets is not None:
         return rows.targets
-    assert rows.labels is not None  # noqa: S101 - copies are labelled
-    return rows.labels.astype(np.float64)
+    return present(rows.labels, "labels").astype(np.float64)

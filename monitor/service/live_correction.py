@@ -21,7 +21,7 @@ from monitor.errors import ConfigurationError, ConnectorError
 from monitor.events import Scored
 from monitor.ports import Message, ReadBack, Sink
 from monitor.recalibration import Recalibration, corrected_rows, settled
-from monitor.recalibration.feeds import decoded, parsed
+from monitor.recalibration.decoding import decoded, parsed
 from monitor.service.corrected_events import messages
 from monitor.service.publishing import Watched, feed_key
 from monitor.windows import Window, WindowKey

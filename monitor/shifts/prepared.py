@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.arrays import Flags, Labels, Matrix, Vector, present
 from monitor.limits import CATEGORIES_IN_MAP, COLUMNS_IN_MAP
 from monitor.priors.estimate import HoldOut
 from monitor.shifts import ks, novelty
@@ -151,7 +151,7 @@ def prepared(reference: ShiftReference, resolution: Resolution | None = None) ->
     chosen, projections = np.zeros(0, dtype=np.int64), None
     if sample.features is not None:
         frequent = np.array([not _rare(column, sample.labels, classes) for column in sample.features.T], dtype=np.bool_)
-        chosen = _in_map(features, sample, classes, frequent)
+        chosen = _in_map(features, sample.features, sample.labels, classes, frequent)
         projections = fitted(sample.features, reference.features, frequent)
     parts, blocks = [], []
     start = 0
@@ -198,12 +198,10 @@ def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Momen
 def blind_landscape(reference: Prepared, column: int) -> tuple[Labels, Landscape] | None:
     """Where the classes lie without a feature, and the other features' positions among the standardised ones; None
     where there is no other."""
-    assert reference.projections is not None  # noqa: S101 - who has lost a feature in it has looked
-    assert reference.standardised is not None  # noqa: S101
-    others = np.flatnonzero(reference.projections.columns != column)
+    others = np.flatnonzero(present(reference.projections, "projections").columns != column)
     if not others.size:
         return None
-    rows = np.ascontiguousarray(reference.standardised[:, others])
+    rows = np.ascontiguousarray(present(reference.standardised, "standardised features")[:, others])
     return others, novelty.landscape(rows, reference.labels, reference.class_counts.size)
 
 
@@ -215,8 +213,7 @@ def shares_inside(reference: Prepared, threshold: float) -> Vector:
 
 def _near(reference: Prepared, threshold: float) -> Flags:
     """The sample's rows within a distance of the classes, in the landscape of `novelty`."""
-    assert reference.landscape is not None  # noqa: S101 - who has a threshold has it from there
-    return np.asarray(reference.landscape.by_row <= threshold)
+    return np.asarray(present(reference.landscape, "distances of the reference's rows").by_row <= threshold)
 
 
 def inside(reference: Prepared, threshold: float) -> Moments:
@@ -346,14 +343,13 @@ def _rare(values: Vector, labels: Labels, classes: int) -> bool:
 
 
 def _in_map(
-    features: tuple[SortedColumn | FeatureProfile, ...], sample: HoldOut, classes: int, frequent: Flags
+    features: tuple[SortedColumn | FeatureProfile, ...], table: Matrix, labels: Labels, classes: int, frequent: Flags
 ) -> Labels:
     """The features that get coordinates of their own: all, or those that tell the classes apart best."""
-    assert sample.features is not None  # noqa: S101 - the caller has looked
     usable = [j for j, f in enumerate(features) if frequent[j] and (not isinstance(f, SortedColumn) or f.values.size)]
     if len(usable) <= COLUMNS_IN_MAP:
         return np.array(usable, dtype=np.int64)
-    separation = [_separation(features[j], sample.features[:, j], sample.labels, classes) for j in usable]
+    separation = [_separation(features[j], table[:, j], labels, classes) for j in usable]
     best = np.argsort(-np.array(separation), kind="stable")[:COLUMNS_IN_MAP]
     return np.sort(np.array(usable)[best])
 

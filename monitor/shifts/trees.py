@@ -15,7 +15,7 @@ Class posteriors in the leaves stay those of the training mix, also when `priors
 rows a node should expect (eq 7). Correct posteriors with `monitor.priors.bayes.correct` or the feed's multipliers,
 once.
 """
-# ruff: noqa: N803, N806 - X and y are scikit-learn's names
+# ruff: noqa: N803 - X and y are scikit-learn's names
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -132,7 +132,7 @@ class Windowing:
         """Put one batch of one partition into the open windows. Label events move its clock, and are evidence."""
         clock = self._clocks.setdefault(partition, _PartitionClock())
         names, labelled = sorted(streams), sorted(labels)
-        scored = [(streams[name].offsets, _timestamps(streams[name].rows)) for name in names]
+        scored = [(streams[name].offsets, streams[name].rows.times) for name in names]
         known = [(labels[name].offsets, labels[name].times) for name in labelled]
         offsets, times, rank = _interleaved([*scored, *known])
         running = np.maximum.accumulate(np.concatenate([[clock.running_max], times]))
@@ -296,7 +296,3 @@ def _first_of_record(offsets: Labels) -> Labels:
     numbers = np.arange(offsets.size)
     numbers[1:][offsets[1:] == offsets[:-1]] = 0
     return np.maximum.accumulate(numbers)
-
-
-def _timestamps(rows: Window) -> Labels:
-    return rows.times

@@ -12,7 +12,17 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from monitor.arrays import UNLABELLED, Flags, Labels, Matrix, Vector, frozen_labels, frozen_matrix, frozen_vector
+from monitor.arrays import (
+    UNLABELLED,
+    Flags,
+    Labels,
+    Matrix,
+    Vector,
+    frozen_labels,
+    frozen_matrix,
+    frozen_vector,
+    present,
+)
 from monitor.errors import InputError
 from monitor.windows.frame import Columns, is_frame
 
@@ -149,9 +159,7 @@ class Window:
     @property
     def times(self) -> Labels:
         """The timestamps of events that have them, as all have that the decoder made."""
-        if self.timestamps is None:
-            raise InputError("window: want timestamps, got none")
-        return self.timestamps
+        return present(self.timestamps, "timestamps of a window")
 
     @property
     def labelled(self) -> Flags:

@@ -8,7 +8,7 @@ import pytest
 
 from monitor.assessment.regressor import assess_regression
 from monitor.recalibration import RecalibrationClient
-from monitor.recalibration.feeds import decoded
+from monitor.recalibration.decoding import decoded
 from monitor.windows.window import Window, WindowKey
 from tests.service import regression_streams as streams
 

@@ -9,7 +9,7 @@ import pytest
 from monitor.assessment.message import encode
 from monitor.ports import Checkpoint, Message, ReadBack
 from monitor.recalibration import Validity, identity
-from monitor.recalibration.feeds import decoded, parsed
+from monitor.recalibration.decoding import decoded, parsed
 from tests.connectors.harness import (
     SinkCase,
     SourceCase,

@@ -15,7 +15,7 @@ from monitor.assessment.feed_schema import DESCRIBED, json_schema
 from monitor.assessment.regressor import assess_regression
 from monitor.recalibration import RecalibrationClient
 from monitor.recalibration.causes import Cause
-from monitor.recalibration.feeds import decoded
+from monitor.recalibration.decoding import decoded
 from tests.assessment import worlds
 from tests.service import regression_streams
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from monitor.recalibration import Cause, InputCorrection, RecalibrationClient, gated
-from monitor.recalibration.feeds import decoded, parsed
+from monitor.recalibration.decoding import decoded, parsed
 from tests.recalibration.test_calibrated import calibrated, overconfident
 
 FOLDER = Path(__file__).parent / "first_version"

@@ -26,7 +26,7 @@ from monitor.ports import Message
 from monitor.priors import bayes
 from monitor.recalibration import Cause, Recalibration, Validity, identity, withheld
 from monitor.recalibration.applying import corrected_row
-from monitor.recalibration.feeds import decoded
+from monitor.recalibration.decoding import decoded
 from monitor.service.corrected_events import messages
 from monitor.service.live_correction import Correcting
 from monitor.service.loop import Pace, Service
