@@ -53,7 +53,7 @@ class HttpFeed:
         headers = {**self._headers, "If-None-Match": self._tag} if self._tag else self._headers
         request = Request(self._url, headers=headers)  # noqa: S310 - the scheme has been checked
         try:
-            with urlopen(request, timeout=self.TIMEOUT) as answer:  # noqa: S310
+            with urlopen(request, timeout=self.TIMEOUT) as answer:  # noqa: S310 - as above
                 self._latest = decoded(parsed(self._body(answer)))
                 self._tag = answer.headers.get("ETag", "")
         except HTTPError as error:

@@ -87,7 +87,7 @@ class KafkaFeed:
         return None
 
     def _connected(self) -> Any:
-        from kafka import KafkaConsumer, TopicPartition  # noqa: PLC0415
+        from kafka import KafkaConsumer, TopicPartition  # noqa: PLC0415 - as above
 
         consumer = KafkaConsumer(
             group_id=None, enable_auto_commit=False, isolation_level="read_committed", **self._options

@@ -353,7 +353,7 @@ def _next_rows(path: Path, lines: Iterator[list[str]], rows: int) -> list[list[s
 def _parquet_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
     try:
         import pyarrow  # noqa: PLC0415 - an optional extra
-        from pyarrow import parquet  # noqa: PLC0415
+        from pyarrow import parquet  # noqa: PLC0415 - as above
     except ImportError as error:
         raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'shiftwatch[parquet]'") from error
     try:

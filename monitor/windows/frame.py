@@ -115,7 +115,7 @@ def _none_or_nan(array: Column) -> Flags:
 
 def is_missing(value: Any) -> bool:
     """None and NaN, which alone differs from itself."""
-    return value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124
+    return value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124 - NaN alone
 
 
 def _objects(array: Column, missing: Flags) -> Column:
