@@ -7,10 +7,9 @@ if TYPE_CHECKING:
     from monitor.assessment.classifier import Assessment, assess
     from monitor.assessment.regressor import RegressionAssessment, assess_regression
     from monitor.assessment.verdict import Verdict
-    from monitor.reference.classifier import Reference
-    from monitor.reference.regressor import RegressionReference
+    from monitor.reference import Reference, RegressionReference
     from monitor.version import __version__
-    from monitor.windows.window import Window
+    from monitor.windows import Window
 
 __all__ = [
     "Assessment",

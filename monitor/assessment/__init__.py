@@ -1,7 +1,7 @@
 """From a window and a reference to a verdict, its reasons and its message."""
 
 from monitor.assessment.classifier import Assessment, FeatureShift, Test, assess
-from monitor.assessment.message import WindowResult, encode, rfc3339
+from monitor.assessment.message import MessagePart, WindowResult, encode, rfc3339
 from monitor.assessment.reasons import describe
 from monitor.assessment.regressor import RegressionAssessment, assess_regression
 from monitor.assessment.regressor_message import RegressionResult
@@ -10,6 +10,7 @@ from monitor.assessment.verdict import Verdict, verdicts
 __all__ = [
     "Assessment",
     "FeatureShift",
+    "MessagePart",
     "RegressionAssessment",
     "RegressionResult",
     "Test",

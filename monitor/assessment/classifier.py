@@ -18,15 +18,21 @@ from monitor.assessment.known_events import UnknownShare, known_mix, soft_match,
 from monitor.assessment.verdict import Evidence, Verdict, decide
 from monitor.calibration import Calibration
 from monitor.errors import InputError
-from monitor.priors import em, solve
-from monitor.priors.estimate import PriorEstimate, ReferenceView
+from monitor.priors import PriorEstimate, ReferenceView, em, solve
 from monitor.recalibration import Cause, Grounds, InputCorrection, May, Recalibration, Validity, gated
-from monitor.shifts.comparable import ShiftReference, common_resolution, comparable_posteriors
-from monitor.shifts.covariates import Explanation
-from monitor.shifts.diagnosis import Diagnosis, diagnose
-from monitor.shifts.feature_tests import Move
-from monitor.shifts.fit import Match, cohen_w
-from monitor.shifts.prepared import Prepared, prepared
+from monitor.shifts import (
+    Diagnosis,
+    Explanation,
+    Match,
+    Move,
+    Prepared,
+    ShiftReference,
+    cohen_w,
+    common_resolution,
+    comparable_posteriors,
+    diagnose,
+    prepare,
+)
 from monitor.tolerances import (
     DISAGREEMENT_ERRORS,
     DISAGREEMENT_FLOOR,
@@ -180,7 +186,7 @@ def assess(
             unusable=unusable,
         )
     family = level / 3
-    ready = prepared(reference, resolution)
+    ready = prepare(reference, resolution)
     diagnosis = diagnose(calibrated, ready, family)
     chosen = estimates[reference.estimator]
     tests = _tests(calibrated, reference, diagnosis, estimates, family)

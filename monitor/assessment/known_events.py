@@ -13,13 +13,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from monitor.arrays import Vector
-from monitor.priors import ESTIMATORS
-from monitor.priors.estimate import PriorEstimate, ReferenceView, Statistics, frozen
-from monitor.shifts.fit import Tested
-from monitor.shifts.novelty import Novelty
-from monitor.shifts.prepared import Prepared, shares_inside
+from monitor.priors import ESTIMATORS, PriorEstimate, ReferenceView, Statistics
+from monitor.priors.estimate import frozen
+from monitor.shifts import Novelty, Prepared, Tested, shares_inside
 from monitor.tolerances import NORMAL_95, SOFT_MATCH_EVENTS
-from monitor.windows.window import Window
+from monitor.windows import Window
 
 SOFT_MATCH = "dfm-rff-features"
 

@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from monitor.arrays import Vector
 from monitor.assessment.verdict import Verdict
-from monitor.priors.estimate import PriorEstimate
-from monitor.shifts.covariates import Explanation
-from monitor.shifts.diagnosis import Diagnosis
-from monitor.shifts.feature_tests import Move
+from monitor.priors import PriorEstimate
+from monitor.shifts import Diagnosis, Explanation, Move
 from monitor.tolerances import MINIMUM_EVENTS
 
 NAMED = 3

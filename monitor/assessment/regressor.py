@@ -22,15 +22,20 @@ from monitor.assessment.verdict import RegressionEvidence, Verdict, decide_regre
 from monitor.errors import InputError
 from monitor.ports.schema import PREDICTION
 from monitor.recalibration import RegressionRecalibration, Validity
-from monitor.shifts import covariates
+from monitor.shifts import (
+    Explanation,
+    FeatureProfile,
+    Move,
+    SortedColumn,
+    Written,
+    coarsened_table,
+    column_of,
+    common_features,
+    covariates,
+    features_written,
+)
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
-from monitor.shifts.comparable import common_features, features_written
-from monitor.shifts.covariates import Explanation
-from monitor.shifts.feature_tests import Move
-from monitor.shifts.prepared import SortedColumn, column_of
-from monitor.shifts.profile import FeatureProfile
-from monitor.shifts.resolution import Written, coarsened_table
 from monitor.tolerances import DISTANCE_FLOOR, MINIMUM_EVENTS, RELATION_FLOOR, VERDICT_LEVEL
 from monitor.version import __version__
 from monitor.windows import Window, WindowCounts, WindowKey

@@ -7,8 +7,7 @@ from monitor.assessment.regressor_evidence import RelationFound
 from monitor.assessment.verdict import Verdict
 from monitor.ports.schema import PREDICTION
 from monitor.regression import RelationStatus
-from monitor.shifts.covariates import Explanation
-from monitor.shifts.feature_tests import Move
+from monitor.shifts import Explanation, Move
 from monitor.tolerances import MINIMUM_EVENTS
 
 

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from monitor.arrays import Matrix
 from monitor.regression import Mixture, RelationNull
-from monitor.shifts.profile import FeatureProfile
+from monitor.shifts import FeatureProfile
 from monitor.windows import Window
 
 

@@ -6,7 +6,7 @@ from monitor.arrays import Vector
 from monitor.assessment import message as result
 from monitor.assessment.classifier import Assessment, FeatureShift, Test
 from monitor.assessment.reasons import describe
-from monitor.priors.estimate import PriorEstimate
+from monitor.priors import PriorEstimate
 from monitor.windows import WindowCounts
 
 

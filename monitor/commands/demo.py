@@ -20,8 +20,8 @@ from monitor.assessment import Assessment
 from monitor.commands.run import watch
 from monitor.errors import ConfigurationError
 from monitor.kinds import Assessed
-from monitor.reference.classifier import Reference
-from monitor.service.notices import Happening, WindowAssessed
+from monitor.reference import Reference
+from monitor.service import Happening, WindowAssessed
 from monitor.settings import load
 from monitor.tolerances import REFERENCE_WINDOWS
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from monitor.errors import InputError
 
 if TYPE_CHECKING:
-    from monitor.reference.base import FiledReference
+    from monitor.reference import FiledReference
 
 BUILD = """\
 The file holds labelled events that the model was not trained on: .jsonl with scored events and their `label`, or

@@ -13,7 +13,7 @@ from connectors.regression_worlds import RegressionWorld, regression_tour
 from connectors.synthetic import SyntheticOptions, write
 from monitor.assessment import RegressionAssessment
 from monitor.commands.demo import WINDOW_EVENTS, JudgedWindow, cleared, count_right, farewell, watched
-from monitor.reference.regressor import RegressionReference
+from monitor.reference import RegressionReference
 
 HOLD_OUT_EVENTS = 10_000
 

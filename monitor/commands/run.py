@@ -16,17 +16,24 @@ from monitor.commands.connectors import open_both
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder, TimeReading
 from monitor.kinds import KINDS, Declared, kind_of, load_reference
-from monitor.observers.logs import Totals, log, logging_to_stderr
+from monitor.observers import Totals, log, logging_to_stderr
 from monitor.ports import Keyed, Sink, Source
 from monitor.ports.schema import StreamSchema
-from monitor.reference.base import FiledReference
-from monitor.service.loop import Pace, Service
-from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
-from monitor.service.notices import BatchTaken, Happening, Listening, Observer
-from monitor.service.publishing import Watched
-from monitor.service.workers import Workers
+from monitor.reference import FiledReference
+from monitor.service import (
+    BatchTaken,
+    Happening,
+    Listening,
+    Observer,
+    Pace,
+    Service,
+    Watched,
+    Workers,
+    collect_garbage_rarely,
+    keep_freed_memory,
+)
 from monitor.settings import Config, StreamSettings, load
-from monitor.shifts.outline import Outline
+from monitor.shifts import Outline
 from monitor.state import StatePlan
 
 ENDING = ("jsonl:", "synthetic:")
@@ -285,8 +292,11 @@ def served(
     if settings is None:
         yield []
         return
-    from monitor.observers.history import History  # not every run serves
-    from monitor.observers.snapshot import Caps, facts
+    from monitor.observers import (
+        Caps,
+        History,  # not every run serves
+        facts,
+    )
     from monitor.web.server import serving
 
     history = History(

@@ -9,8 +9,7 @@ from monitor.kinds.kind import AnyKind, Declared, Kind
 from monitor.kinds.reading import Answer, AnyReading, ModelFacts, Reading, Sample, reading_of
 from monitor.kinds.regressor import REGRESSOR
 from monitor.kinds.relation import RelationAnswer
-from monitor.reference import artefact
-from monitor.reference.base import FiledReference
+from monitor.reference import FiledReference, artefact
 
 __all__ = [
     "KINDS",

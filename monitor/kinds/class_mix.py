@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from monitor.assessment import Assessment
 from monitor.kinds.reading import Sample, strongest
-from monitor.priors.estimate import PriorEstimate
+from monitor.priors import PriorEstimate
 from monitor.recalibration import Recalibration
-from monitor.reference.classifier import Reference
+from monitor.reference import Reference
 from monitor.tolerances import LEAST_ERROR, NORMAL_95
 from monitor.windows import WindowSummary
 

@@ -7,9 +7,8 @@ import numpy as np
 from monitor.assessment import Assessment, Verdict, assess, verdicts
 from monitor.kinds.class_mix import ClassifierFacts, read
 from monitor.kinds.kind import Declared, Kind
-from monitor.reference.atoms import largest_atom
-from monitor.reference.classifier import Reference
-from monitor.shifts.outline import follow
+from monitor.reference import Reference, largest_atom
+from monitor.shifts import follow
 from monitor.tolerances import ATOM_SHARE
 from monitor.windows import Window, spread_rows
 

@@ -9,8 +9,8 @@ from monitor.assessment import Verdict
 from monitor.kinds.assessed import Assessed
 from monitor.kinds.reading import Answer, ModelFacts
 from monitor.recalibration import May, Recalibration
-from monitor.reference.base import FiledReference
-from monitor.shifts.outline import Outline
+from monitor.reference import FiledReference
+from monitor.shifts import Outline
 from monitor.windows import Plan, Window, WindowSummary
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from monitor.assessment import assess_regression, verdicts
 from monitor.kinds.kind import Kind
 from monitor.kinds.relation import RegressorFacts, read
-from monitor.reference.regressor import RegressionReference
+from monitor.reference import RegressionReference
 from monitor.windows import EvidencePlan, Plan, TimePlan
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from monitor.assessment import RegressionAssessment
 from monitor.kinds.reading import Sample
 from monitor.recalibration import Recalibration
-from monitor.reference.regressor import RegressionReference
+from monitor.reference import RegressionReference
 from monitor.windows import WindowSummary
 
 

@@ -16,9 +16,9 @@ from monitor.labels import OutcomeResult
 from monitor.limits import REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS
 from monitor.observers.snapshot import ITERATIONS, SECONDS, BucketCounts, Caps, Flow, Snapshot, StreamFacts, Track
 from monitor.ports import Reporting, ReportingSink
-from monitor.service.loop import Clock
-from monitor.service.notices import (
+from monitor.service import (
     BatchTaken,
+    Clock,
     Committed,
     Happening,
     LabelsWaiting,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from monitor.service.notices import (
+from monitor.service import (
     BatchTaken,
     Committed,
     Happening,

@@ -9,7 +9,7 @@ from monitor.kinds import AnyReading, Assessed, ModelFacts, kind_of
 from monitor.labels import LabelFlow, OutcomeResult
 from monitor.limits import CLASS_SERIES, FEATURE_SERIES, SEGMENT_FEATURE_SERIES, STALE_AFTER, STALE_WINDOWS
 from monitor.ports import Report, SinkReport
-from monitor.service.publishing import Watched
+from monitor.service import Watched
 from monitor.state import NOTHING, AlarmState, ChangeState, Known
 from monitor.windows import CountPlan, TimePlan
 

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from monitor.service.notices import BatchTaken, Happening, Listening, Observer, Turned, WindowAssessed
+from monitor.service import BatchTaken, Happening, Listening, Observer, Turned, WindowAssessed
 
 WINDOWS_SHOWN = 15
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from monitor.reference.classifier import Reference
-from monitor.shifts.resolution import SINGLE
-from monitor.shifts.rounded_scores import decimals_of
+from monitor.shifts import SINGLE, decimals_of
 from monitor.tolerances import ATOM_SHARE
 
 

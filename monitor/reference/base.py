@@ -10,7 +10,7 @@ from monitor.errors import ArtefactError
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference import artefact, by_name
 from monitor.reference.warnings import ReferenceWarning
-from monitor.shifts.profile import FeatureProfile
+from monitor.shifts import FeatureProfile
 from monitor.version import __version__
 from monitor.windows import Window
 

@@ -13,10 +13,8 @@ from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
 from monitor.limits import BLOCKS_KEPT, LATEST_BLOCKS
 from monitor.ports.options import duration, duration_text
-from monitor.priors.estimate import HoldOut
-from monitor.shifts.blocks import Blocks
-from monitor.shifts.prepared import Prepared, SortedColumn, mapped_rows
-from monitor.shifts.profile import FeatureProfile
+from monitor.priors import HoldOut
+from monitor.shifts import Blocks, FeatureProfile, Prepared, SortedColumn, mapped_rows
 from monitor.tolerances import BLOCK_CELLS, EXPECTED_IN_CELL, MINIMUM_EVENTS, SHORT_BLOCK
 
 Block = int | str

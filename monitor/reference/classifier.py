@@ -17,7 +17,7 @@ from monitor.calibration import Calibration, Selection
 from monitor.errors import InputError
 from monitor.limits import SAMPLE_ROWS
 from monitor.ports.schema import Feature, StreamSchema
-from monitor.priors.estimate import HoldOut, Statistics
+from monitor.priors import HoldOut, Statistics
 from monitor.reference import artefact, warnings
 from monitor.reference.base import Arrays, FiledReference, Header
 from monitor.reference.blocks import Block, Cut, cut, microseconds, summarised
@@ -27,10 +27,17 @@ from monitor.reference.feature_columns import Kinds, read_features
 from monitor.reference.table import checked_posteriors, class_names, class_numbers, plain_list, unnamed_posteriors
 from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
-from monitor.shifts.blocks import Blocks
-from monitor.shifts.comparable import common_resolution, comparable, comparable_posteriors
-from monitor.shifts.prepared import prepared
-from monitor.shifts.profile import FeatureProfile, compact, profile, values_kept
+from monitor.shifts import (
+    Blocks,
+    FeatureProfile,
+    common_resolution,
+    compact,
+    comparable_posteriors,
+    prepare,
+    profile_of,
+    values_kept,
+)
+from monitor.shifts.comparable import comparable
 from monitor.windows import Window
 
 Facts = Mapping[str, Any]
@@ -283,7 +290,7 @@ def hold_out(
 
 def _blocks(blocks: Cut, reference: Reference, rows: HoldOut, unseen: Matrix) -> Blocks:
     """What is kept of the blocks; `rows` with posteriors as the model says them, `unseen` calibrated out of fold."""
-    ready = prepared(reference)
+    ready = prepare(reference)
     at = comparable(rows, reference, ready.resolution)
     return summarised(blocks, ready, at, unseen, _sampled(rows.labels, rows.seed))
 
@@ -330,6 +337,6 @@ def _profiles(
         return ()
     keep = values_kept(len(features))
     return tuple(
-        profile(feature, table[:, j], labels, counts.size, keep=keep, sampled_from=counts)
+        profile_of(feature, table[:, j], labels, counts.size, keep=keep, sampled_from=counts)
         for j, feature in enumerate(features)
     )

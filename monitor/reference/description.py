@@ -8,7 +8,7 @@ from monitor.arrays import Vector
 from monitor.reference.base import FiledReference
 from monitor.reference.classifier import Reference
 from monitor.reference.regressor import RegressionReference
-from monitor.shifts.profile import FeatureProfile
+from monitor.shifts import FeatureProfile
 
 
 def explain(reference: FiledReference) -> str:

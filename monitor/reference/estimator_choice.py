@@ -17,7 +17,7 @@ import numpy as np
 
 from monitor import calibration, priors
 from monitor.arrays import Labels, Matrix, Vector
-from monitor.priors.estimate import HoldOut, Statistics
+from monitor.priors import HoldOut, Statistics
 from monitor.priors.simplex import minimise
 from monitor.sampling import draw, near_simplex, stratified_sample, uniform_simplex
 from monitor.tolerances import COMBINATION_RIDGE, NEAR_SOURCE, SIMULATED_EVENTS, SIMULATED_ROWS

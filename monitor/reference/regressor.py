@@ -19,7 +19,7 @@ from monitor.reference import artefact
 from monitor.reference.base import Arrays, FiledReference, Header
 from monitor.reference.feature_columns import Kinds, read_features
 from monitor.regression import Mixture, RelationNull, calibrate_relation, labels_wanted
-from monitor.shifts.profile import FeatureProfile, profile, values_kept
+from monitor.shifts import FeatureProfile, profile_of, values_kept
 from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, RELATION_MISSING
 from monitor.windows import Window
 
@@ -113,7 +113,7 @@ class RegressionReference(FiledReference):
         keep = values_kept(len(schema.features) + 1)
         columns = () if features is None else tuple(np.asarray(features).T)
         profiles = tuple(
-            profile(feature, column, rows, 1, keep=keep)
+            profile_of(feature, column, rows, 1, keep=keep)
             for feature, column in zip(schema.features, columns, strict=True)
         )
         inputs = _inputs(profiles)
@@ -122,7 +122,7 @@ class RegressionReference(FiledReference):
         return cls(
             schema=schema,
             features=profiles,
-            prediction=profile(PREDICTION, predictions, rows, 1, keep=keep),
+            prediction=profile_of(PREDICTION, predictions, rows, 1, keep=keep),
             inputs=inputs,
             mixture=mixture,
             null=null,

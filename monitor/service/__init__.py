@@ -1,1 +1,46 @@
 """The loop: source, windows, assessments, sink, and what is committed when."""
+
+from monitor.service.corrected_events import Corrected
+from monitor.service.dead_letters import DeadLetterLimits
+from monitor.service.loop import Clock, Pace, Service
+from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
+from monitor.service.notices import (
+    BatchTaken,
+    Committed,
+    Happening,
+    LabelsWaiting,
+    Listening,
+    Observer,
+    OutcomeKnown,
+    Reassigned,
+    Remembered,
+    StateAdvanced,
+    Turned,
+    WindowAssessed,
+)
+from monitor.service.publishing import Watched
+from monitor.service.workers import Workers
+
+__all__ = [
+    "BatchTaken",
+    "Clock",
+    "Committed",
+    "Corrected",
+    "DeadLetterLimits",
+    "Happening",
+    "LabelsWaiting",
+    "Listening",
+    "Observer",
+    "OutcomeKnown",
+    "Pace",
+    "Reassigned",
+    "Remembered",
+    "Service",
+    "StateAdvanced",
+    "Turned",
+    "Watched",
+    "WindowAssessed",
+    "Workers",
+    "collect_garbage_rarely",
+    "keep_freed_memory",
+]

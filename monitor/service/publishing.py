@@ -12,7 +12,7 @@ from monitor.kinds import Assessed, Declared, kind_of
 from monitor.labels import Awaited
 from monitor.limits import SEGMENTS_WATCHED
 from monitor.ports import Channel, Message
-from monitor.reference.base import FiledReference
+from monitor.reference import FiledReference
 from monitor.service.corrected_events import Corrected, corrected_events
 from monitor.state import AnyConcern, StatePlan, WindowSeen, concerns_of, examined
 from monitor.windows import Plan, Window, WindowKey, WindowSummary, by_segment

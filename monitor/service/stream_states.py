@@ -5,8 +5,7 @@ States are values, so taking back what a refused commit held is to go back to th
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from monitor.assessment import encode
-from monitor.assessment.message import MessagePart
+from monitor.assessment import MessagePart, encode
 from monitor.limits import SEGMENT_TRACKS
 from monitor.ports import Message, ReadBack, Sink
 from monitor.state import NOTHING, AnyConcern, Changed, Known, Seen, SeenT, Step, Whose, WindowSeen, advance

@@ -11,8 +11,7 @@ from typing import Generic, TypeVar
 
 from monitor.ports import Message
 from monitor.state import Changed
-from monitor.windows import WindowCheckpoint
-from monitor.windows.window import Window
+from monitor.windows import Window, WindowCheckpoint
 
 AnswerT = TypeVar("AnswerT")
 

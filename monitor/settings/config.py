@@ -33,8 +33,7 @@ from monitor.limits import (
 )
 from monitor.ports.options import Duration, read, substituted
 from monitor.recalibration import May
-from monitor.service.corrected_events import Corrected
-from monitor.service.dead_letters import DeadLetterLimits
+from monitor.service import Corrected, DeadLetterLimits
 from monitor.windows import CountPlan, Plan, TimePlan
 
 _COMMIT = Duration(COMMIT_EVERY)

@@ -2,15 +2,69 @@
 
 from typing import TYPE_CHECKING, Any
 
+from monitor.shifts.blocks import Blocks
+from monitor.shifts.comparable import (
+    ShiftReference,
+    common_features,
+    common_resolution,
+    comparable_posteriors,
+    features_written,
+)
+from monitor.shifts.covariates import Explanation
+from monitor.shifts.detector_value import DetectorValue
+from monitor.shifts.diagnosis import Diagnosis, diagnose
+from monitor.shifts.feature_tests import Move
+from monitor.shifts.fit import Match, Tested, cohen_w
+from monitor.shifts.novelty import Novelty
+from monitor.shifts.outline import Outline, follow
+from monitor.shifts.prepared import Prepared, SortedColumn, column_of, mapped_rows, prepare, shares_inside
+from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
+from monitor.shifts.resolution import SINGLE, Written, coarsened_table
+from monitor.shifts.rounded_scores import decimals_of
+
 if TYPE_CHECKING:
     from monitor.shifts.trees import VersatileForestClassifier, VersatileTreeClassifier
 
-__all__ = ["VersatileForestClassifier", "VersatileTreeClassifier"]
+__all__ = [
+    "SINGLE",
+    "Blocks",
+    "DetectorValue",
+    "Diagnosis",
+    "Explanation",
+    "FeatureProfile",
+    "Match",
+    "Move",
+    "Novelty",
+    "Outline",
+    "Prepared",
+    "ShiftReference",
+    "SortedColumn",
+    "Tested",
+    "VersatileForestClassifier",
+    "VersatileTreeClassifier",
+    "Written",
+    "coarsened_table",
+    "cohen_w",
+    "column_of",
+    "common_features",
+    "common_resolution",
+    "compact",
+    "comparable_posteriors",
+    "decimals_of",
+    "diagnose",
+    "features_written",
+    "follow",
+    "mapped_rows",
+    "prepare",
+    "profile_of",
+    "shares_inside",
+    "values_kept",
+]
 
 
 def __getattr__(name: str) -> Any:
     """The trees come when they are asked for: they bring scikit-learn with them, half a second of import."""
-    if name in __all__:
+    if name in {"VersatileForestClassifier", "VersatileTreeClassifier"}:
         from monitor.shifts import trees  # noqa: PLC0415 - see above
 
         return getattr(trees, name)

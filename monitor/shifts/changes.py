@@ -18,8 +18,7 @@ from scipy.special import ndtr
 
 from monitor.arrays import Vector
 from monitor.errors import InputError
-from monitor.priors import em
-from monitor.priors.estimate import Statistics
+from monitor.priors import Statistics, em
 from monitor.shifts.detector_value import DetectorValue
 from monitor.tolerances import VERDICT_LEVEL
 

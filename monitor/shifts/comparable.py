@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from monitor.arrays import Matrix, Vector
-from monitor.priors.estimate import HoldOut
+from monitor.priors import HoldOut
 from monitor.shifts.blocks import Blocks
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.resolution import EXACT, Resolution, Written, coarsened_table, written

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector, present
 from monitor.limits import CATEGORIES_IN_MAP, COLUMNS_IN_MAP
-from monitor.priors.estimate import HoldOut
+from monitor.priors import HoldOut
 from monitor.shifts import ks, novelty
 from monitor.shifts import ranks as placing
 from monitor.shifts.comparable import ShiftReference, comparable_sample, reference_written
@@ -137,10 +137,10 @@ class Prepared:
 
 
 @lru_cache(maxsize=64)
-def prepared(reference: ShiftReference, resolution: Resolution | None = None) -> Prepared:
+def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> Prepared:
     """Everything that windows will be held against; about a tenth of a second, once per reference and resolution."""
     if resolution is None:
-        return prepared(reference, reference_written(reference).base)
+        return prepare(reference, reference_written(reference).base)
     sample = comparable_sample(reference, resolution)
     classes = sample.posteriors.shape[1]
     counts = np.bincount(sample.labels, minlength=classes).astype(np.float64)

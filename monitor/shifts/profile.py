@@ -90,7 +90,7 @@ def values_kept(features: int) -> int:
     return min(VALUES_KEPT, VALUES_KEPT_IN_ALL // max(1, features))
 
 
-def profile(
+def profile_of(
     feature: Feature,
     column: Vector,
     labels: Labels,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from monitor.kinds import Assessed
-from monitor.reference.base import FiledReference
+from monitor.reference import FiledReference
 from monitor.state.alarms import AlarmState, alarms
 from monitor.state.changes import Change, ChangeState, changes
 from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, WindowSeen

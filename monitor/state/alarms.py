@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from monitor.errors import InputError
-from monitor.reference.base import FiledReference
+from monitor.reference import FiledReference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from monitor.kinds import AnyReading
 from monitor.limits import CHANGES_SHOWN, SAMPLED_OF_WINDOW, SAMPLED_TOGETHER
-from monitor.reference.base import FiledReference
-from monitor.reference.classifier import Reference
+from monitor.reference import FiledReference, Reference
+from monitor.shifts import DetectorValue
 from monitor.shifts.changes import MADE_BY, Detector, PriorShiftDetector, detector
-from monitor.shifts.detector_value import DetectorValue
 from monitor.state.changes import OF_EVENTS, Change, ChangeState
 from monitor.state.concern import Seen, WindowSeen
 

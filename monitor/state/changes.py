@@ -8,8 +8,8 @@ import msgspec
 
 from monitor.arrays import Matrix
 from monitor.kinds import Assessed, kind_of
-from monitor.reference.base import FiledReference
-from monitor.shifts.detector_value import DetectorValue
+from monitor.reference import FiledReference
+from monitor.shifts import DetectorValue
 from monitor.state.concern import Advanced, Concern, Seen
 from monitor.state.plan import StatePlan
 from monitor.windows import Window

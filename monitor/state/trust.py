@@ -8,7 +8,7 @@ from monitor.labels import Outcome
 from monitor.labels.outcomes import trusted
 from monitor.labels.trust import Shown, judged, shown
 from monitor.recalibration import Cause, withheld
-from monitor.reference.base import FiledReference
+from monitor.reference import FiledReference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
 from monitor.tolerances import TRUST_OUTCOMES

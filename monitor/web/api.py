@@ -18,8 +18,7 @@ from monitor.assessment import RegressionResult, WindowResult, rfc3339
 from monitor.kinds import AnyReading
 from monitor.labels import OutcomeResult
 from monitor.limits import LONGEST_WAIT, WAITING_LOOKS
-from monitor.observers.history import History
-from monitor.observers.snapshot import Snapshot, StreamFacts, Track
+from monitor.observers import History, Snapshot, StreamFacts, Track
 from monitor.recalibration import Recalibration
 from monitor.version import __version__
 

@@ -29,8 +29,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from monitor.errors import ConfigurationError
 from monitor.limits import BUSY_CHECKS, HEADER_BYTES, PROGRESS_SECONDS, REQUEST_SECONDS
-from monitor.observers import metrics
-from monitor.observers.history import History
+from monitor.observers import History, metrics
 from monitor.settings import ServerSettings
 from monitor.web import page
 from monitor.web.api import Api, answer

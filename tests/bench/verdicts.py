@@ -27,7 +27,7 @@ from monitor.assessment.classifier import Assessment, assess
 from monitor.assessment.verdict import Verdict, verdicts
 from monitor.priors import em, nulls
 from monitor.reference.classifier import Reference
-from monitor.shifts.prepared import prepared, without
+from monitor.shifts.prepared import prepare, without
 from monitor.tolerances import VERDICT_LEVEL
 from tests.bench.options import REPORTS, options
 from tests.bench.pictures import pyplot
@@ -111,7 +111,7 @@ def _verdicts(size: int, number: int) -> Iterator[Unit]:
 @lru_cache(maxsize=1)
 def ground(kind: str, classes: int, size: int, number: int, known: int) -> tuple[World, Reference]:
     """A world and one of its references, of ten windows; those before are let go."""
-    prepared.cache_clear()
+    prepare.cache_clear()
     without.cache_clear()
     made = world(kind, classes, [SEED, number])
     return made, reference(made, 10 * size, np.random.default_rng([SEED, number, classes, size, known]))

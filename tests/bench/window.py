@@ -27,7 +27,7 @@ from monitor.priors import ESTIMATORS
 from monitor.reference.classifier import Reference
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
-from monitor.shifts.prepared import Prepared, SortedColumn, prepared
+from monitor.shifts.prepared import Prepared, SortedColumn, prepare
 from monitor.tolerances import VERDICT_LEVEL
 from monitor.windows.window import Window
 from tests.bench.options import REPORTS, options, pythons
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help=f"one of {list(PEERS)}")
     given = parser.parse_args()
     known = reference(FEATURES)
-    ready = prepared(known)
+    ready = prepare(known)
     one, moved, strange = window(ROWS, FEATURES), window(ROWS, FEATURES, 0.2), window(ROWS, FEATURES, unknown=0.05)
     rows = [
         ("NumPy: sorting every feature", cpu(lambda: _sorted(one), 30)),

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from monitor import Reference, RegressionReference, Window, assess, assess_regression
 from monitor.priors import ESTIMATORS
 from monitor.reference.preflight import measure
-from monitor.shifts.prepared import prepared
+from monitor.shifts.prepared import prepare
 from monitor.shifts.resolution import EXACT, SINGLE, coarsened, decimals, written
 from monitor.shifts.rounded_scores import decimals_of, rounded_scores
 
@@ -106,10 +106,10 @@ def test_hard_labels_in_the_place_of_scores_are_no_rounding() -> None:
 
 def test_the_same_reference_serves_all_windows_that_are_written_alike() -> None:
     reference, said, x = streamed(MODELS["forest"])
-    prepared.cache_clear()
+    prepare.cache_clear()
     for begin in range(0, 6_000, 1_000):
         assess(Window.of(np.round(said[begin : begin + 1_000], 4), x[begin : begin + 1_000]), reference)
-    assert prepared.cache_info().misses == 1
+    assert prepare.cache_info().misses == 1
 
 
 def test_a_score_of_zero_is_worth_what_the_reference_said_of_such_events() -> None:

@@ -12,7 +12,7 @@ from monitor.reference.blocks import cut, microseconds
 from monitor.reference.classifier import Reference
 from monitor.shifts.blocks import residuals
 from monitor.shifts.comparable import comparable
-from monitor.shifts.prepared import mapped_rows, prepared
+from monitor.shifts.prepared import mapped_rows, prepare
 from tests.assessment.worlds import cheaply
 
 HOUR = 3_600_000_000
@@ -92,7 +92,7 @@ def test_every_block_is_held_against_the_others_as_the_formulas_say() -> None:
     """e_k and D_jk, computed literally."""
     g, labels, x = world()
     reference = fitted(300)
-    blocks, ready = reference.blocks, prepared(reference)
+    blocks, ready = reference.blocks, prepare(reference)
     rows = comparable(type(reference.sample)(g, labels, x, 0), reference, ready.resolution)
     mapped = mapped_rows(rows, ready)
     block = np.arange(3_000) // 300

@@ -14,7 +14,7 @@ from monitor.errors import InputError
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.building import Reservoir, collect
 from monitor.reference.holdout import Chunk, Wanted, infer_schema, read
-from monitor.shifts.profile import profile
+from monitor.shifts.profile import profile_of
 from tests.reference.files import write_csv, write_jsonl
 from tests.reference.worlds import CLASSES, world
 
@@ -184,10 +184,10 @@ def test_the_error_that_a_sampled_profile_states_covers_the_distance_to_all_even
     labels = np.zeros(800, dtype=np.int64)
     for _ in range(200):
         sample = rng.choice(everything, 800, replace=False)
-        kept = profile(Feature("x"), sample, labels, 1, keep=100, sampled_from=np.array([4_000.0]))
+        kept = profile_of(Feature("x"), sample, labels, 1, keep=100, sampled_from=np.array([4_000.0]))
         assert kept.values.size == 100
         covered.append(ks_2samp(kept.values, everything).statistic <= kept.error)
-    assert profile(Feature("x"), everything, np.zeros(4_000, dtype=np.int64), 1).error == 0
+    assert profile_of(Feature("x"), everything, np.zeros(4_000, dtype=np.int64), 1).error == 0
     assert np.mean(covered) >= 0.95
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from monitor.shifts import fit
 from monitor.shifts.novelty import novelty
-from monitor.shifts.prepared import Moments, prepared
+from monitor.shifts.prepared import Moments, prepare
 from monitor.shifts.projections import unskewed
 from monitor.shifts.window_view import look
 from tests.assessment import worlds
@@ -52,7 +52,7 @@ def test_classes_that_look_alike_are_not_told_apart():
 
 def test_a_look_at_the_window_is_the_mean_of_its_rows():
     reference = worlds.reference()
-    ready = prepared(reference)
+    ready = prepare(reference)
     sample = reference.sample
     window = worlds.window(1000, 1)
     rows = type(window).of(sample.posteriors, sample.features)
@@ -60,11 +60,11 @@ def test_a_look_at_the_window_is_the_mean_of_its_rows():
 
 
 def test_the_reference_is_prepared_once():
-    assert prepared(worlds.reference()) is prepared(worlds.reference())
+    assert prepare(worlds.reference()) is prepare(worlds.reference())
 
 
 def test_mass_far_from_every_class_is_counted_and_its_events_are_named():
-    ready = prepared(worlds.reference())
+    ready = prepare(worlds.reference())
     window = worlds.window(5000, 2)
     x = np.array(window.features)
     x[:250] = np.array([-6.0, -6.0, 6.0, 6.0]) + np.random.default_rng(0).normal(size=(250, 4))
@@ -75,7 +75,7 @@ def test_mass_far_from_every_class_is_counted_and_its_events_are_named():
 
 
 def test_events_of_the_reference_are_no_novelty():
-    ready = prepared(worlds.reference())
+    ready = prepare(worlds.reference())
     window = worlds.window(5000, 3)
     found = novelty(ready.landscape, ready.projections.standardised(window.features), worlds.PRIORS)
     assert found.p_value > 0.001

@@ -6,7 +6,7 @@ import numpy as np
 
 from monitor.kinds import ClassMixAnswer, Reading
 from monitor.labels import OutcomeResult
-from monitor.observers.snapshot import StreamFacts
+from monitor.observers import StreamFacts
 from monitor.web.page import panels
 from monitor.web.page.charts import Bins, Chart, Floats, runs
 from monitor.web.page.panels import Card, Panel, Shown

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from monitor.observers.snapshot import Flow, Snapshot, Track
+from monitor.observers import Flow, Snapshot, Track
 from monitor.ports import NEVER
 from monitor.version import __version__
 from monitor.web.page import charts, classifier, regressor

@@ -14,7 +14,7 @@ from typing import Any, Generic
 
 from monitor.kinds.reading import AnswerT_co, Reading
 from monitor.labels import OutcomeResult
-from monitor.observers.snapshot import StreamFacts, Track
+from monitor.observers import StreamFacts, Track
 from monitor.web.page import charts
 from monitor.web.page.charts import Bins
 from monitor.web.words import number, p_value, span
