@@ -1,0 +1,103 @@
+"""The streams that are there, and one cell of the study: a stream, a length of windows, and a model."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tests.bench.streams import measures, watched
+from tests.bench.streams.made import KINDS, made_up
+from tests.bench.streams.measures import Figures
+from tests.bench.streams.models import trained
+from tests.bench.streams.table import Table, from_file
+from tests.bench.streams.watched import Tally, Watched
+
+LEAST_BLOCK = 100
+MOST_BLOCK = 5_000
+"""Windows of fewer events are not judged; longer ones are rarely wanted."""
+BLOCKS = 30
+"""Of the hold-out, where no length is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A file of the data folder."""
+
+    name: str
+    path: str
+    target: str
+    blocks: tuple[int, ...]
+    cuts: tuple[float, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+
+KNOWN = (
+    Known("weather", "weather.csv", "target", (120, 365)),
+    Known("PM2.5", "streams/pm25.csv", "pm2.5", (168, 720), (35, 75, 150), ("No",)),
+    Known("Luxembourg", "streams/luxembourg.csv", "target", (100,)),
+)
+
+
+def known(folder: Path | None) -> tuple[list[tuple[Table, int]], list[str]]:
+    """The streams of the data folder with the lengths of their windows, and what is missing of them."""
+    found, missing = [], []
+    for one in KNOWN:
+        path = None if folder is None else folder / one.path
+        if path is None or not path.is_file():
+            missing.append(f"{one.name}: {'no data folder was given (--data FOLDER)' if path is None else 'not in it'}")
+            continue
+        table = from_file(path, one.target, cuts=one.cuts, ignore=one.ignore, name=one.name)
+        found += [(table, block) for block in one.blocks]
+    return found, missing
+
+
+def made() -> list[tuple[Table, int]]:
+    """The made-up streams with the length of their own blocks."""
+    return [(table, table.block or LEAST_BLOCK) for table in map(made_up, KINDS)]
+
+
+def usual_block(table: Table) -> int:
+    """The length of windows that gives the hold-out thirty blocks, within what is wanted of a window."""
+    return int(np.clip(table.fifth // BLOCKS, LEAST_BLOCK, MOST_BLOCK))
+
+
+def cell(table: Table, block: int, name: str) -> Figures:
+    """All figures of one model on one stream in windows of one length."""
+    over = Watched.of(table, trained(name, table), block)
+    began = time.process_time()
+    reference = over.reference(over.held or [slice(table.fifth, 2 * table.fifth)])
+    built = time.process_time() - began
+    seen = list(watched.followed(over, reference))
+    scores, harmed = measures.harm(over, seen)
+    return Figures(
+        stream=table.name,
+        model=name,
+        rows=table.labels.size,
+        classes=len(table.classes),
+        features=len(table.features),
+        block=block,
+        held=len(over.held),
+        windows=len(seen),
+        remarks=(*table.remarks, *_remarks(over)),
+        verdicts={"reference": Tally.of([(one.assessment, "") for one in seen]).verdicts},
+        calm=watched.nested(over, reference),
+        power={"reference": watched.on_stream(over, reference)},
+        without_labels=measures.without_labels(seen, reference.source_priors) if seen else {},
+        with_labels=measures.with_labels(over, seen, reference.source_priors) if seen else {},
+        harm=scores,
+        harmed=harmed,
+        window_ms=1000 * float(np.median([one.seconds for one in seen])) if seen else float("nan"),
+        reference_s=built,
+    )
+
+
+def _remarks(over: Watched) -> Iterator[str]:
+    blocks, windows = over.table.fifth // over.block, (over.table.labels.size - 2 * over.table.fifth) // over.block
+    if blocks > len(over.held):
+        yield f"the last {len(over.held)} of {blocks} blocks of the hold-out are used"
+    if windows > len(over.windows):
+        yield f"the first {len(over.windows)} of {windows:,} windows are looked at"
+    if blocks < 10:
+        yield f"the hold-out has {blocks} blocks; ten are needed to know how much they differ"

@@ -1,0 +1,141 @@
+"""The bench takes any table in time order: odd ones are read for what they are, and hopeless ones named as such."""
+
+import gzip
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.bench.streams import __main__ as bench
+from tests.bench.streams.made import KINDS, made_up
+from tests.bench.streams.measures import auc, spearman
+from tests.bench.streams.page import page
+from tests.bench.streams.table import LEAST_ROWS, Table, from_file
+from tests.bench.streams.text import UnusableError
+
+ROWS = 1_200
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=ROWS).round(4)
+Y = np.where(X + RNG.normal(size=ROWS) > 0, "yes", "no")
+
+
+DAY = "x,day,class"
+
+
+def lines(row: Callable[[int], str], header: str = "") -> str:
+    return "\n".join([*([header] if header else []), *(row(i) for i in range(ROWS))]) + "\n"
+
+
+PLAIN = lines(lambda i: f"{X[i]},{i % 7},{Y[i]}", DAY)
+
+ODD = {
+    "plain": PLAIN,
+    "without a header": lines(lambda i: f"{X[i]},{i % 7},{Y[i]}"),
+    "semicolons and decimal commas": lines(lambda i: f"{X[i]};{i % 7};{Y[i]}".replace(".", ","), "x;day;class"),
+    "tabs": PLAIN.replace(",", "\t"),
+    "white space": PLAIN.replace(",", "   "),
+    "carriage returns": PLAIN.replace("\n", "\r\n"),
+    "quotes": lines(lambda i: f'"{X[i]}","a, {i % 7}",{Y[i]}', '"x","day","class"'),
+    "comments": "# made by hand\n% or not\n\n" + PLAIN,
+    "ragged rows": lines(lambda i: f"{X[i]},{i % 7},{Y[i]}" + ",1" * (i % 50 == 3), DAY),
+    "missing values": lines(lambda i: f"{X[i] if i % 5 else '?'},{'NA' if i % 3 else i % 7},{Y[i]}", DAY),
+    "an empty column": lines(lambda i: f"{X[i]},,{Y[i]}", "x,nothing,class"),
+    "a constant": lines(lambda i: f"{X[i]},1,{Y[i]}", "x,one,class"),
+    "dates": lines(lambda i: f"{X[i]},2026-{1 + i // 100:02}-{1 + i % 28:02} 10:00,{Y[i]}", "x,when,class"),
+    "dates the other way": lines(lambda i: f"{X[i]},{1 + i % 28}/{1 + i // 100}/2026,{Y[i]}", "x,when,class"),
+    "identifiers": lines(lambda i: f"{X[i]},id-{i},{Y[i]}", "x,id,class"),
+    "columns of one name": PLAIN.replace("x,day", "x,x"),
+    "columns without a name": PLAIN.replace("x,day", ","),
+    "infinite and huge values": lines(lambda i: f"{X[i] if i % 9 else 'inf'},{i % 7 if i != 800 else '1e300'},{Y[i]}"),
+    "rows without a target": lines(lambda i: f"{X[i]},{i % 7},{'' if i % 10 == 0 else Y[i]}", DAY),
+    "a class that comes late": lines(lambda i: f"{X[i]},{i % 7},{'new' if i > 900 and i % 2 else Y[i]}", DAY),
+    "many classes": lines(lambda i: f"{X[i]},{i % 7},c{min(i * 37 % 101, 40)}", DAY),
+    "a target that is a number": lines(lambda i: f"{X[i]},{i % 7},{X[i] * 2 + i % 7:.3f}", DAY),
+    "a feature that is missing in the training rows": lines(lambda i: f"{X[i]},{i % 7 if i > 400 else ''},{Y[i]}"),
+    "nulls and an odd encoding": PLAIN.replace("yes", "\xfcber\0"),
+}
+
+
+def table(text: str, folder: Path) -> Table:
+    path = folder / "odd.csv"
+    path.write_bytes(text.encode("latin-1"))
+    return from_file(path)
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD)
+def test_any_table_becomes_a_stream(text: str, tmp_path: Path) -> None:
+    found = table(text, tmp_path)
+    assert len(found.classes) >= 2
+    assert found.labels.size == len(found.rows) >= 0.9 * LEAST_ROWS
+    assert found.rows.shape[1] == len(found.features) >= 1
+    assert not np.isinf(found.rows).any()
+    assert np.bincount(found.labels[: found.fifth], minlength=len(found.classes)).min() > 0
+
+
+def test_a_table_is_the_same_however_it_is_written(tmp_path: Path) -> None:
+    plain = table(ODD["plain"], tmp_path)
+    for how in ("without a header", "semicolons and decimal commas", "tabs", "white space", "comments"):
+        other = table(ODD[how], tmp_path)
+        assert (other.rows == plain.rows).all(), how
+        assert (other.labels == plain.labels).all(), how
+    packed = tmp_path / "packed.csv.gz"
+    packed.write_bytes(gzip.compress(PLAIN.encode()))
+    assert (from_file(packed).rows == plain.rows).all()
+
+
+def test_the_target_is_found_by_name_and_by_number(tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text(PLAIN)
+    assert from_file(path, "day").classes == tuple("0123456")
+    assert from_file(path, "1").classes == tuple("0123456")
+    assert from_file(path, "-1").classes == from_file(path).classes == ("no", "yes")
+    assert from_file(path, "x", cuts=(0.0,)).classes == ("up to 0", "above 0")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no rows"),
+        ("x,y\n1,a\n", "1,000 rows"),
+        (lines(lambda i: f"{X[i]},a", "x,class"), "fewer than two classes"),
+        (lines(lambda i: f"{X[i]},{'a' if i < 600 else 'b'}", "x,class"), "fewer than two classes"),
+        (lines(lambda i: f"id{i},{Y[i]}", "x,class"), "no column beside the target"),
+        (lines(lambda i: f"{Y[i]}", "class"), "no column beside the target"),
+    ],
+)
+def test_a_file_of_no_use_is_refused_with_the_reason(text: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(UnusableError, match=why):
+        table(text, tmp_path)
+
+
+def test_the_command_prints_the_page_of_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, report = tmp_path / "odd.csv", tmp_path / "page.md"
+    path.write_text(ODD["missing values"])
+    arguments = ["--csv", str(path), "--target", "class", "--quick", "--report", str(report)]
+    monkeypatch.setattr(sys, "argv", ["streams", *arguments])
+    bench.main()
+    assert report.read_text(encoding="utf-8").strip() == capsys.readouterr().out.strip()
+    assert "| odd | 1,200 | 2 | 2 | 100 |" in report.read_text(encoding="utf-8")
+
+
+def test_a_page_without_any_stream_says_so() -> None:
+    assert "No stream could be used" in page([], "command", ["weather: no data folder"], "law")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_made_up_streams_are_the_same_every_time(kind: str) -> None:
+    assert (made_up(kind, blocks=20).rows == made_up(kind, blocks=20).rows).all()
+
+
+def test_the_auc_of_a_score_is_the_chance_that_it_ranks_two_windows_right() -> None:
+    worse = np.array([0.0] * 6 + [1.0] * 6)
+    assert auc(np.arange(12.0), worse) == 1
+    assert auc(-np.arange(12.0), worse) == 0
+    assert auc(np.zeros(12), worse) == 0.5
+    assert auc(np.arange(12.0), np.zeros(12)) is None
+    assert spearman(np.arange(12.0), np.arange(12.0) ** 3) == pytest.approx(1)
+    assert spearman(np.zeros(12), np.arange(12.0)) is None
