@@ -35,11 +35,11 @@ class CompactedFile:
 
     @property
     def length(self) -> int:
-        """In bytes."""
+        """How long the file is, in bytes."""
         return self._file.tell()
 
     def write(self, key: bytes, record: bytes) -> None:
-        """Append a record."""
+        """Append a record, durable with the next commit."""
         line = b"%b\t%b\n" % (key, record)
         self._place(key, self._file.tell(), len(line), gone=not record)
         self._file.write(line)

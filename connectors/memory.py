@@ -121,13 +121,13 @@ class MemorySink:
         self._pending.append(message)
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Publish."""
+        """Publish what was sent, with the checkpoint, in one step."""
         self.log.messages.extend(self._pending)
         self.log.checkpoint = checkpoint
         self._pending = []
 
     def keeps(self, channel: Channel) -> bool:  # noqa: ARG002 - the log takes every channel
-        """Always."""
+        """Yes: the log takes every channel."""
         return True
 
     def read_back(self, channel: Channel) -> Iterator[bytes]:

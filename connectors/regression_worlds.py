@@ -81,7 +81,7 @@ class RegressionWorld:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labelled:
-    """Events as columns."""
+    """Made-up events of a regressor, as columns, with their labels."""
 
     predictions: Floats
     targets: Floats

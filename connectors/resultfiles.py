@@ -258,7 +258,7 @@ class StandardOutput:
             self._pending.append(_line(message))
 
     def commit(self, checkpoint: Checkpoint) -> None:  # noqa: ARG002 - nowhere to keep it
-        """Write the results."""
+        """Write out what was sent; standard output has nowhere to keep a checkpoint."""
         pending, self._pending = self._pending, []
         try:
             self._file.write(b"".join(pending))

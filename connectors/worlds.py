@@ -106,7 +106,7 @@ class World:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Population:
-    """Events as columns."""
+    """Made-up events of a classifier, as columns, with their labels."""
 
     labels: Integers
     """Class numbers, or `UNKNOWN`."""

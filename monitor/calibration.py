@@ -80,7 +80,7 @@ class CrossFit:
 
     @property
     def log_loss(self) -> float:
-        """Their mean."""
+        """The mean log loss of the calibrated posteriors, out of sample."""
         return float(self.losses.mean())
 
 

@@ -352,7 +352,7 @@ class FastWriter:
 
 
 def reader(settings: SourceSettings) -> FastReader:
-    """Open a consumer."""
+    """A consumer of librdkafka with these settings, not yet in a group."""
     return FastReader(settings)
 
 

@@ -265,7 +265,7 @@ class PythonReader:
 
 
 def reader(settings: SourceSettings) -> PythonReader:
-    """Open a consumer."""
+    """A consumer of kafka-python with these settings, not yet in a group."""
     return PythonReader(settings)
 
 

@@ -8,7 +8,7 @@ from connectors.kafka.driver import Partition
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatistics:
-    """One assigned partition."""
+    """Where reading and committing stand in one partition that is ours."""
 
     position: int
     """The next record to read."""

@@ -74,7 +74,7 @@ def _estimate(names: tuple[str, ...], one: PriorEstimate) -> result.Estimate:
 
 
 def test_result(one: Test) -> result.TestResult:
-    """One test."""
+    """A test as the message has it."""
     return result.TestResult(
         statistic=finite(one.statistic),
         p_value=finite(one.p_value),

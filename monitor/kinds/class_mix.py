@@ -18,7 +18,7 @@ from monitor.windows import WindowSummary
 
 @dataclass(frozen=True, slots=True)
 class EstimateReading:
-    """One estimator's answer."""
+    """What one estimator said of the class mix."""
 
     method: str
     priors: tuple[float, ...]

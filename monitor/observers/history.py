@@ -77,7 +77,7 @@ class History:
         return self._clock.now() / 1e6
 
     def __call__(self, happening: Happening) -> None:
-        """Take note."""
+        """Take a notice of the service into what is remembered."""
         if isinstance(happening, BatchTaken):
             self._count(happening)
         elif isinstance(happening, WindowAssessed):

@@ -86,7 +86,7 @@ class Totals:
         self._reasons: Counter[str] = Counter()
 
     def __call__(self, happening: Happening) -> None:
-        """Count what happened."""
+        """Count a notice of the service for the closing line."""
         if isinstance(happening, WindowAssessed):
             self._counts["windows"] += 1
         elif isinstance(happening, BatchTaken):

@@ -14,7 +14,7 @@ WINDOW = ("stream", "segment")
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One metric."""
+    """The name, type, labels and meaning of one metric."""
 
     name: str
     """Without the prefix `shiftwatch_` and without `_total`."""

@@ -29,7 +29,7 @@ class BucketCounts:
 
     @classmethod
     def empty(cls, bounds: tuple[float, ...]) -> "BucketCounts":
-        """Nothing counted yet."""
+        """With these bounds, before anything is counted."""
         return cls(bounds, (0,) * (len(bounds) + 1))
 
     def plus(self, value: float, window: str = "") -> "BucketCounts":
@@ -119,7 +119,7 @@ class Track:
 
     @property
     def latest(self) -> AnyReading:
-        """The newest window."""
+        """The newest window that is remembered; None before the first."""
         return self.readings[-1]
 
     def stale(self, now: float) -> bool:

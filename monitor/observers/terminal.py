@@ -24,7 +24,7 @@ class LiveTable:
         self._address = ""
 
     def __call__(self, happening: Happening) -> None:
-        """Take note."""
+        """Show a notice of the service in the table."""
         if isinstance(happening, WindowAssessed):
             self._rows.append(_row(happening))
         elif isinstance(happening, BatchTaken):

@@ -37,7 +37,7 @@ class Rates:
 
     @classmethod
     def of(cls, confusion: ArrayLike) -> "Rates":
-        """Of counts[true, predicted]."""
+        """The rates that counts[true, predicted] give."""
         tally = np.asarray(confusion, dtype=np.float64)
         if tally.ndim != 2 or not np.isfinite(tally).all() or (tally < 0).any():
             raise InputError("confusion: want finite counts of at least 0")

@@ -50,7 +50,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return posteriors
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Their logarithms."""
+        """The logarithms of the corrected posteriors."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 

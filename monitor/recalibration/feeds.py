@@ -89,7 +89,7 @@ class FileFeed:
         self._latest: Recalibration | None = None
 
     def __call__(self) -> Recalibration | None:
-        """The latest message."""
+        """The latest message for the stream in the file; None while there is none."""
         bad: ValueError | None = None
         with self._path.open("rb") as file:
             now = os.fstat(file.fileno())

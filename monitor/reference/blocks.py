@@ -38,7 +38,7 @@ class Cut:
 
     @property
     def number(self) -> int:
-        """K."""
+        """K, the number of blocks."""
         return self.starts.size
 
 

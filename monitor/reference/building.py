@@ -48,7 +48,7 @@ class Reservoir:
         self.class_counts += np.bincount(chunk.labels, minlength=self.class_counts.size)
 
     def columns(self) -> tuple[Matrix, Labels, Matrix | None]:
-        """The kept rows."""
+        """Posteriors, labels and features of the kept rows."""
         rows = min(self.events, self.capacity)
         features = None if self._features is None else self._features[:rows]
         return self._posteriors[:rows], self._labels[:rows], features

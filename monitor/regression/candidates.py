@@ -83,7 +83,7 @@ class Task:
 
     @property
     def events(self) -> int:
-        """n*."""
+        """n*, the number of labelled events."""
         return int(self.target.size)
 
     def problem(self, event_weights: Matrix | None = None) -> FitProblem:

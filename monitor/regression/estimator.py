@@ -110,7 +110,7 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return mixture, chosen, bic, collapsed
 
     def predict(self, X: ArrayLike) -> Vector:
-        """The mixture mean."""
+        """The mean of the label under the mixture."""
         return self._mixture().predict(self._inputs(X))
 
     def predict_components(self, X: ArrayLike) -> Matrix:

@@ -47,12 +47,12 @@ class Mixture:
 
     @property
     def components(self) -> int:
-        """K."""
+        """K, the number of components."""
         return int(self.weights.size)
 
     @property
     def inputs(self) -> int:
-        """p."""
+        """p, the number of inputs."""
         return int(self.coefficients.shape[1]) - 1
 
     def component_means(self, inputs: ArrayLike) -> Matrix:

@@ -72,7 +72,7 @@ class RelationNull:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, ArrayLike]) -> Self:
-        """What `to_arrays` wrote."""
+        """The null distribution again, from what `to_arrays` wrote."""
         try:
             sizes, inflation, tests = (np.asarray(arrays[name], float) for name in ("sizes", "inflation", "tests"))
         except (KeyError, ValueError) as problem:

@@ -23,7 +23,7 @@ Corrected = Literal["no", "window", "live"]
 
 
 class CorrectedEvent(msgspec.Struct, frozen=True, gc=False):
-    """One event."""
+    """One event with its original and its corrected posteriors, as it is published."""
 
     stream: str
     id: str | None

@@ -75,7 +75,7 @@ class Here:
         self._elapsed = elapsed
 
     def hand_in(self, window: Window) -> Answer:
-        """Assess."""
+        """Assess the window now; its answer is ready when it is asked for."""
         answers = _answers(window, self._watched[window.key.stream], self._elapsed)
         return lambda _: answers
 

@@ -57,17 +57,17 @@ class Blocks:
 
     @property
     def number(self) -> int:
-        """K."""
+        """K, the number of blocks."""
         return self.starts.size
 
     @property
     def events(self) -> Vector:
-        """n_k."""
+        """n_k, the events of each block."""
         return np.asarray(self.counts.sum(axis=1))
 
     @property
     def shares(self) -> Matrix:
-        """p_ky."""
+        """p_ky, the class shares of each block."""
         return np.asarray(self.counts / self.counts.sum(axis=1, keepdims=True))
 
     @property

@@ -129,7 +129,7 @@ def cohen_w(priors: Vector, source: Vector) -> float:
 
 
 def _covariance(moments: Moments, priors: Vector, events: int) -> Matrix:
-    """C(p)."""
+    """C(p), the covariance of the mean map under label shift alone, at these priors."""
     counts = moments.class_counts
     weights = priors / events + np.divide(priors**2, counts, out=np.zeros_like(priors), where=counts > 0)
     return np.asarray(np.tensordot(weights, moments.within, axes=1))

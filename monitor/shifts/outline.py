@@ -37,7 +37,7 @@ class TreeOutline:
 
     @property
     def node_count(self) -> int:
-        """Leaves included."""
+        """How many nodes the tree has, leaves included."""
         return int(self.feature.size)
 
     @property

@@ -39,7 +39,7 @@ class Places:
 
     @property
     def size(self) -> int:
-        """k."""
+        """k, the number of distinct values."""
         return self.fence.size - 1
 
     def find(self, values: Vector) -> NDArray[np.intp]:

@@ -7,7 +7,7 @@ from monitor.limits import WINDOWS_REMEMBERED
 
 @dataclass(frozen=True, slots=True)
 class StatePlan:
-    """Of one stream."""
+    """What the settings of one stream say about its states."""
 
     windows: int = 2
     """So many of the last `of` windows have to move for an alarm."""

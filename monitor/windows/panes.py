@@ -32,7 +32,7 @@ class Arrivals:
         return self.rows.times
 
     def take(self, rows: Flags | slice) -> Self:
-        """Only these events."""
+        """The same with only these events."""
         return replace(
             self,
             rows=self.rows.take(rows),

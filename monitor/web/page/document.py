@@ -56,7 +56,7 @@ def _overview(snapshot: Snapshot, now: float) -> list[Mapping[str, Any]]:
 
 
 def _stream(snapshot: Snapshot, name: str, now: float) -> Mapping[str, Any]:
-    """A stream's card."""
+    """The card of a stream, with its panels."""
     facts = snapshot.facts[name]
     if _whole(snapshot, name) is None:
         return {"facts": facts, "panels": {}}

@@ -42,7 +42,7 @@ class Card(Generic[AnswerT_co]):
 
     @property
     def latest(self) -> Reading[AnswerT_co]:
-        """Its newest window."""
+        """What its newest window said."""
         return self.track.latest
 
     @cached_property
@@ -105,7 +105,7 @@ def features(card: Card[Any]) -> Shown | None:
 
 
 def trust(card: Card[Any]) -> Shown:
-    """Every test."""
+    """Every test of the newest window, for its panel."""
     tests = [
         (
             name.replace("-", " "),
