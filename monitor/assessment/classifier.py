@@ -13,7 +13,7 @@ import numpy as np
 from monitor import recalibration
 from monitor.arrays import Flags, Vector, frozen_matrix, frozen_vector
 from monitor.assessment import message as result
-from monitor.assessment import reasons
+from monitor.assessment import reasons, to_message
 from monitor.assessment.known_events import UnknownShare, known_mix, soft_match, unknown_share
 from monitor.assessment.verdict import Evidence, Verdict, decide
 from monitor.calibration import Calibration
@@ -150,9 +150,7 @@ class Assessment:
 
     def to_result(self) -> result.WindowResult:
         """The message as a value."""
-        from monitor.assessment.to_message import to_result  # noqa: PLC0415 - it takes this class apart
-
-        return to_result(self, __version__)
+        return to_message.to_result(self, __version__)
 
     def to_json(self) -> bytes:
         """The message as deterministic bytes."""

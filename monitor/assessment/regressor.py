@@ -13,6 +13,7 @@ import numpy as np
 
 from monitor.arrays import Flags, Matrix, present
 from monitor.assessment import message as result
+from monitor.assessment import regressor_message
 from monitor.assessment import regressor_reasons as wording
 from monitor.assessment.classifier import FeatureShift, Test, of_moves
 from monitor.assessment.regressor_evidence import RelationFound, evidence_of, relation_found
@@ -73,9 +74,7 @@ class RegressionAssessment:
 
     def to_result(self) -> result.WindowResult:
         """The message as a value."""
-        from monitor.assessment.regressor_message import to_result  # noqa: PLC0415 - it takes this class apart
-
-        return to_result(self, __version__)
+        return regressor_message.to_result(self, __version__)
 
     def to_json(self) -> bytes:
         """The message as deterministic bytes."""

@@ -1,16 +1,18 @@
 """The message of a regression stream's window: the envelope of every window, with a relation in place of classes."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import json
 
 from monitor.assessment import message as result
-from monitor.assessment.regressor import RegressionAssessment
 from monitor.assessment.regressor_evidence import RelationFound
 from monitor.assessment.regressor_feed import parameters
 from monitor.assessment.to_message import counts, feature_result, finite, test_result
 from monitor.recalibration import RegressionRecalibration, RelationParameters
+
+if TYPE_CHECKING:
+    from monitor.assessment.regressor import RegressionAssessment
 
 SCHEMA_ID = "shiftwatch.regression-window.v1"
 
@@ -55,7 +57,7 @@ class RegressionResult(result.WindowResult, frozen=True):
     recalibration: RegressionRecalibration
 
 
-def to_result(assessment: RegressionAssessment, software: str) -> RegressionResult:
+def to_result(assessment: "RegressionAssessment", software: str) -> RegressionResult:
     """The message of contract 2."""
     key, said = assessment.key, assessment.prediction
     return RegressionResult(

@@ -1,16 +1,19 @@
 """An assessment as its message: names instead of positions, null instead of what is not a number."""
 
 import math
+from typing import TYPE_CHECKING
 
 from monitor.arrays import Vector
 from monitor.assessment import message as result
-from monitor.assessment.classifier import Assessment, FeatureShift, Test
 from monitor.assessment.reasons import describe
 from monitor.priors import PriorEstimate
 from monitor.windows import WindowCounts
 
+if TYPE_CHECKING:
+    from monitor.assessment.classifier import Assessment, FeatureShift, Test
 
-def to_result(assessment: Assessment, software: str) -> result.WindowResult:
+
+def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
     """The message of contract 2."""
     names, key, prevalence = assessment.classes, assessment.key, assessment.prevalence
     unknown = assessment.unknown
@@ -73,7 +76,7 @@ def _estimate(names: tuple[str, ...], one: PriorEstimate) -> result.Estimate:
     )
 
 
-def test_result(one: Test) -> result.TestResult:
+def test_result(one: "Test") -> result.TestResult:
     """A test as the message has it."""
     return result.TestResult(
         statistic=finite(one.statistic),
@@ -87,7 +90,7 @@ def test_result(one: Test) -> result.TestResult:
     )
 
 
-def feature_result(one: FeatureShift) -> result.FeatureResult:
+def feature_result(one: "FeatureShift") -> result.FeatureResult:
     """One feature or posterior."""
     move, explanation = one.move, one.explanation
     correction = None

@@ -6,7 +6,8 @@ from typing import Any
 from monitor.kinds import Assessed
 from monitor.reference import FiledReference
 from monitor.state.alarms import AlarmState, alarms
-from monitor.state.changes import Change, ChangeState, changes
+from monitor.state.change_state import Change, ChangeState
+from monitor.state.changes import changes
 from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, WindowSeen
 from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance
 from monitor.state.plan import StatePlan

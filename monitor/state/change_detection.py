@@ -11,7 +11,7 @@ from monitor.limits import CHANGES_SHOWN, SAMPLED_OF_WINDOW, SAMPLED_TOGETHER
 from monitor.reference import FiledReference, Reference
 from monitor.shifts import DetectorValue
 from monitor.shifts.changes import MADE_BY, Detector, PriorShiftDetector, detector
-from monitor.state.changes import OF_EVENTS, Change, ChangeState
+from monitor.state.change_state import OF_EVENTS, Change, ChangeState
 from monitor.state.concern import Seen, WindowSeen
 
 KOLMOGOROV_MEAN = math.sqrt(math.pi / 2) * math.log(2)

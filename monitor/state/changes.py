@@ -4,44 +4,13 @@ Most detectors look at one value a window of each series: the share of each clas
 units of its own sampling error. `prior-shift` looks at events: at a sample of each window.
 """
 
-import msgspec
-
 from monitor.arrays import Matrix
 from monitor.kinds import Assessed, kind_of
 from monitor.reference import FiledReference
-from monitor.shifts import DetectorValue
+from monitor.state.change_state import OF_EVENTS, ChangeState
 from monitor.state.concern import Advanced, Concern, Seen
 from monitor.state.plan import StatePlan
 from monitor.windows import Window
-
-OF_EVENTS = "prior-shift"
-"""The detector that looks at events."""
-
-
-class Change(msgspec.Struct, frozen=True):
-    """Series have another level since about this window."""
-
-    window: str
-    start: int
-    end: int
-    series: tuple[str, ...]
-
-
-class ChangeState(msgspec.Struct, frozen=True):
-    """A detector for each series, 1.5 kB each at most, or for events four bytes a class for each of a thousand."""
-
-    detector: str = ""
-    """Its name; empty where nothing looks for changes."""
-    made_by: str = ""
-    """What the detectors' values hold for: where it is another, they begin anew."""
-    detectors: dict[str, DetectorValue | None] = {}
-    """By series; null after a change, when a detector starts over."""
-    last: tuple[str, ...] = ()
-    """The series that changed with the last window."""
-    found: tuple[Change, ...] = ()
-    """The latest windows with a change of level."""
-    count: int = 0
-    """Changes of level so far."""
 
 
 def changes(plan: StatePlan, reference: FiledReference) -> Concern[ChangeState] | None:
