@@ -4,6 +4,9 @@ Every method is fitted on labelled hold-out events and is followed by *balancing
 calibrated posterior equal to the class prevalence. EM takes that prevalence as its source prior, and its fixed
 point on the reference is the reference only when the two agree (Saerens et al. 2002, eq 2.8 at convergence).
 
+Margins, which are no posteriors, have methods of their own: the same ones, with the margin in the place of z and of the
+log-odds (`MARGIN_METHODS`).
+
 Notation: p the model's posteriors (events, classes), z = log p, q the calibrated posteriors.
 
 1. Platt, J. (1999). Probabilistic outputs for support vector machines.
@@ -25,13 +28,22 @@ from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.errors import InputError
 from monitor.limits import CALIBRATION_ROWS
 from monitor.quality import log_loss, log_losses
-from monitor.recalibration import CalibrationMap, CalibrationMethod
+from monitor.recalibration import CalibrationMap, CalibrationMethod, ScoreKind
 from monitor.sampling import stratified_folds, stratified_sample
 from monitor.tolerances import BALANCE_ERROR, POSTERIOR_FLOOR, SIMPLER_CALIBRATION
 
 Parameters = Mapping[str, "Vector | Matrix"]
 Selection = Literal[
-    "auto", "none", "balanced", "temperature", "bias-corrected-temperature", "vector", "platt", "isotonic"
+    "auto",
+    "none",
+    "balanced",
+    "temperature",
+    "bias-corrected-temperature",
+    "vector",
+    "platt",
+    "isotonic",
+    "margin-platt",
+    "margin-softmax",
 ]
 
 
@@ -44,6 +56,11 @@ class Calibration:
     log_weights: Vector
     """Added to the calibrated log-posteriors of each class: what balances their mean with the prevalence."""
 
+    @property
+    def of_margins(self) -> bool:
+        """Whether what it takes are margins."""
+        return self.method in MARGIN_METHODS
+
     def __call__(self, posteriors: Matrix) -> Matrix:
         if self.method == "none":
             return posteriors
@@ -55,7 +72,9 @@ class Calibration:
             return None
         form, numbers = METHODS[self.method].to_map(self.parameters, self.log_weights.size)
         weights = self.log_weights + numbers.pop("shifts", 0.0)
-        return CalibrationMap(form, numbers.pop("floor", POSTERIOR_FLOOR), tuple(weights.tolist()), **numbers)
+        scores: ScoreKind = "margin" if self.of_margins else "posterior"
+        floor = numbers.pop("floor", POSTERIOR_FLOOR)
+        return CalibrationMap(form, floor, tuple(weights.tolist()), **numbers, scores=scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,25 +135,31 @@ def cross_fit(posteriors: Matrix, labels: Labels, method: str, seed: int, folds:
     return CrossFit(final, out, log_losses(out, labels))
 
 
-def choose(posteriors: Matrix, labels: Labels, method: str, seed: int) -> tuple[CrossFit, dict[str, float]]:
+def choose(
+    posteriors: Matrix, labels: Labels, method: str, seed: int, *, margins: bool = False
+) -> tuple[CrossFit, dict[str, float]]:
     """The cross-fit of a method, and log losses by method.
 
     With "auto" it is the simplest method whose out-of-sample log loss is within two standard errors of the lowest.
     """
+    family = [name for name in METHODS if (name in MARGIN_METHODS) == margins]
+    if method not in ("auto", *family):
+        what = "margins" if margins else "posteriors"
+        raise InputError(f"calibration: of {what} want auto or one of {sorted(family)}, got {method!r}")
     if method != "auto":
         chosen = cross_fit(posteriors, labels, method, seed)
         return chosen, {method: chosen.log_loss}
     rows, classes = _capped(posteriors, labels, np.ones(labels.size, dtype=np.bool_), seed)
-    trials = {name: cross_fit(rows, classes, name, seed) for name in METHODS if name != "none"}
+    trials = {name: cross_fit(rows, classes, name, seed) for name in family if name != "none"}
     best = min(trials.values(), key=lambda trial: trial.log_loss)
     best_losses = best.losses
     for trial in trials.values():
         excess = trial.losses - best_losses
         if trial is best or excess.mean() <= SIMPLER_CALIBRATION * excess.std() / np.sqrt(excess.size):
             break
-    raw = log_loss(_floored(rows), classes)
+    raw = {} if margins else {"none": log_loss(_floored(rows), classes)}
     chosen = trial if rows.shape[0] == labels.size else cross_fit(posteriors, labels, trial.calibration.method, seed)
-    return chosen, {"none": raw} | {name: trial.log_loss for name, trial in trials.items()}
+    return chosen, raw | {name: trial.log_loss for name, trial in trials.items()}
 
 
 def balance(posteriors: Matrix, prevalence: Vector) -> Vector:
@@ -189,12 +214,15 @@ def _weighted(posteriors: Matrix, log_weights: Vector) -> Matrix:
 
 
 def _fit_scaled(posteriors: Matrix, labels: Labels, shared_slope: bool, biased: bool) -> Parameters:
+    return _fit_softmax(np.log(_floored(posteriors)), labels, shared_slope, biased)
+
+
+def _fit_softmax(z: Matrix, labels: Labels, shared_slope: bool, biased: bool) -> Parameters:
     """Maximum likelihood of softmax(s z + b): temperature 1/s (ref 2), with b (ref 3), or s per class (vector).
 
     A unit normal prior on s - 1 and b in all, not per event: it matters only where the classes are separable
     and the maximum is at infinity.
     """
-    z = np.log(_floored(posteriors))
     n, k = z.shape
     slopes = 1 if shared_slope else k
     rows = np.arange(n)
@@ -219,7 +247,10 @@ def _fit_scaled(posteriors: Matrix, labels: Labels, shared_slope: bool, biased: 
 
 
 def _apply_scaled(posteriors: Matrix, parameters: Parameters) -> Matrix:
-    z = np.log(_floored(posteriors))
+    return _softmax(np.log(_floored(posteriors)), parameters)
+
+
+def _softmax(z: Matrix, parameters: Parameters) -> Matrix:
     return np.asarray(softmax(z * parameters["slopes"] + parameters["intercepts"], axis=1))
 
 
@@ -260,11 +291,14 @@ def _centred_logs(posteriors: Matrix) -> Matrix:
 
 
 def _fit_platt(posteriors: Matrix, labels: Labels) -> Parameters:
-    """One sigmoid(a f + b) of the log-odds f per class, on Platt's targets (ref 1).
+    return _fit_sigmoids(_logits(posteriors), labels)
+
+
+def _fit_sigmoids(f: Matrix, labels: Labels) -> Parameters:
+    """One sigmoid(a f + b) per class, of log-odds or margins f, on Platt's targets (ref 1; esuli, eq 14).
 
     The targets are (N+ + 1)/(N+ + 2) for the class's events and 1/(N- + 2) for the rest: no class is ever certain.
     """
-    f = _logits(posteriors)
     slopes, intercepts = np.empty(f.shape[1]), np.empty(f.shape[1])
     for c in range(f.shape[1]):
         positive = labels == c
@@ -286,7 +320,23 @@ def _fit_sigmoid(f: Vector, target: Vector) -> tuple[float, float]:
 
 
 def _apply_platt(posteriors: Matrix, parameters: Parameters) -> Matrix:
-    return _shares(expit(_logits(posteriors) * parameters["slopes"] + parameters["intercepts"]))
+    return _sigmoids(_logits(posteriors), parameters)
+
+
+def _sigmoids(f: Matrix, parameters: Parameters) -> Matrix:
+    return _shares(expit(f * parameters["slopes"] + parameters["intercepts"]))
+
+
+def _of_margins(fit_: Callable[[Matrix, Labels], Parameters]) -> Callable[[Matrix, Labels], Parameters]:
+    """Fitted on margins around their middle, in units of their spread, whatever scale a model has; told in its own."""
+
+    def fitted(margins: Matrix, labels: Labels) -> Parameters:
+        low, middle, high = np.quantile(margins, (0.25, 0.5, 0.75), axis=0)
+        unit = float((high - low).max()) or float(margins.std()) or 1.0
+        found = fit_((margins - middle) / unit, labels)
+        return {"slopes": found["slopes"] / unit, "intercepts": found["intercepts"] - found["slopes"] * middle / unit}
+
+    return fitted
 
 
 def _shares(scores: Matrix) -> Matrix:
@@ -362,4 +412,9 @@ METHODS: Mapping[str, Method] = {  # the simplest first: "auto" takes them in th
     "vector": Method(lambda p, y: _fit_scaled(p, y, False, True), _apply_scaled, _scaled_map),
     "matrix": Method(_fit_matrix, _apply_matrix, _matrix_map),
     "isotonic": Method(_fit_isotonic, _apply_isotonic, _isotonic_map),
+    "margin-platt": Method(_of_margins(_fit_sigmoids), _sigmoids, _platt_map),
+    "margin-softmax": Method(_of_margins(lambda z, y: _fit_softmax(z, y, True, True)), _softmax, _scaled_map),
 }
+MARGIN_METHODS = frozenset({"margin-platt", "margin-softmax"})
+"""Those whose scores are margins: one sigmoid for each class, as the second paper has it, or a softmax of all of them,
+which is right where the margins of a row have a constant in common, as logits do."""

@@ -135,6 +135,9 @@ IDLE_AFTER = 60_000_000
 # Segments that are watched apart in each window, the biggest ones: each is assessed as the whole is.
 SEGMENTS_WATCHED = 20
 
+# Margins beyond it are refused: with any slope that a calibration may have, they stay numbers.
+LARGEST_MARGIN = 1e100
+
 # Features of a stream that become series in Prometheus, of each of its segments, and classes of either. A stream with
 # 20 segments then has some ten thousand series, and a server holds millions.
 FEATURE_SERIES = 1_000

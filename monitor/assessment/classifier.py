@@ -19,7 +19,7 @@ from monitor.assessment.verdict import Evidence, Verdict, decide
 from monitor.calibration import Calibration
 from monitor.errors import InputError
 from monitor.priors import PriorEstimate, ReferenceView, em, solve
-from monitor.recalibration import Cause, Grounds, InputCorrection, May, Recalibration, Validity, gated
+from monitor.recalibration import CalibrationMap, Cause, Grounds, InputCorrection, May, Recalibration, Validity, gated
 from monitor.shifts import (
     Diagnosis,
     Explanation,
@@ -63,6 +63,8 @@ class AssessedReference(ReferenceView, ShiftReference, Protocol):
     def estimator(self) -> str: ...
     @property
     def version(self) -> str: ...
+    @property
+    def margin_map(self) -> CalibrationMap | None: ...
     def matched(self, window: Window) -> Window: ...
     def remarks(self, window: Window) -> tuple[str, ...]: ...
 
@@ -230,7 +232,7 @@ def assess(
 
 
 def _usable(window: Window, reference: AssessedReference) -> Flags:
-    """Rows whose posteriors are numbers of at least 0 that do not all vanish."""
+    """Rows whose posteriors are numbers of at least 0 that do not all vanish; or whose margins are numbers."""
     g = window.posteriors
     classes, columns = len(reference.classes), len(reference.features)
     if g.shape[1] != classes:
@@ -239,6 +241,8 @@ def _usable(window: Window, reference: AssessedReference) -> Flags:
         raise InputError(f"features: want {columns} columns, got {window.features.shape[1]}")
     with np.errstate(over="ignore"):
         sums = g.sum(axis=1)
+    if reference.margins:
+        return np.asarray(np.isfinite(sums))
     return np.asarray(np.isfinite(sums) & (sums > 0) & (g >= 0).all(axis=1))
 
 
@@ -277,7 +281,12 @@ def _assessment(
         features={},
         posteriors={},
         recalibration=recalibration.identity(
-            reference.classes, reference.source_priors, validity, Cause.TOO_FEW_EVENTS, f"the verdict is {verdict}"
+            reference.classes,
+            reference.source_priors,
+            validity,
+            Cause.TOO_FEW_EVENTS,
+            f"the verdict is {verdict}",
+            margins=reference.margin_map,
         ),
         reference_version=reference.version,
     )

@@ -2,9 +2,10 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from monitor.errors import InputError
+from monitor.recalibration import ScoreKind
 
 if TYPE_CHECKING:
     from monitor.reference import FiledReference
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 BUILD = """\
 The file holds labelled events that the model was not trained on: .jsonl with scored events and their `label`, or
 .csv or .parquet with columns label, posteriors.<class> (or score) and features.<name> (or just their names).
+Scores that are margins and no probabilities stand under scores.<class>, or are a score with --scores margin.
 Events of a regressor carry `prediction` instead, and the true number as `label`.
 
   shiftwatch reference build holdout.jsonl --out fraud-v3.ref
@@ -35,7 +37,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     build.add_argument("-o", "--out", type=Path, required=True, help="where the reference goes")
     build.add_argument("--stream", default="", help="name of the stream (default: what the events say)")
     build.add_argument("--classes", default="", metavar="A,B,...", help="classes in the order of unnamed posteriors")
-    build.add_argument("--positive", default="", metavar="CLASS", help="the class a bare score is the probability of")
+    build.add_argument("--positive", default="", metavar="CLASS", help="the class a bare score speaks of")
+    build.add_argument("--scores", choices=get_args(ScoreKind), help="what scores are (default: posterior)")
     build.add_argument("--calibration", default="auto", help="a method, or auto (default): the lowest log loss")
     build.add_argument("--estimator", default="auto", metavar="NAME", help="see `shiftwatch estimators`")
     meanings = {"category": "holds names, not numbers", "number": "holds numbers", "ignore": "is no feature"}
@@ -75,7 +78,7 @@ def _build(given: argparse.Namespace) -> int:
     page, data = _report_places(given.holdout, given.out)
     classes = tuple(name.strip() for name in given.classes.split(",") if name.strip())
     kinds = Kinds(tuple(given.category), tuple(given.number), tuple(given.ignore))
-    wanted = Wanted(given.stream, classes, given.positive, kinds, given.times)
+    wanted = Wanted(given.stream, classes, given.positive, kinds, given.times, given.scores)
     facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source": given.holdout.name}
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:

@@ -149,6 +149,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
         reference = _attempt(problems, partial(load_reference, stream.reference))
         if reference is not None:
             problems.extend(f"streams.{name}: {problem}" for problem in _misplaced(stream, reference))
+            problems.extend(f"streams.{name}: {problem}" for problem in _other_scores(stream, reference.schema))
             schema = replace(reference.schema, stream=name)
             watched[name] = Watched(
                 reference=replace(reference, schema=schema),
@@ -187,6 +188,16 @@ def _misplaced(stream: StreamSettings, reference: FiledReference) -> Iterator[st
             takers = " and ".join(f"{kind.name}s" for kind in KINDS.values() if setting in kind.settings)
             labels = f" (its labels: `{own.labels}`)" if setting in {kind.labels for kind in KINDS.values()} else ""
             yield f"`{setting}` is for {takers}; the reference is a {own.name}'s{labels}"
+
+
+def _other_scores(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]:
+    """Scores that the reference was not built from."""
+    known = "margin" if schema.margins else "posterior"
+    if stream.scores not in (None, known):
+        yield (
+            f'scores = "{stream.scores}": the reference was built from {known}s; build it anew from the scores that '
+            f"events have (shiftwatch reference build --scores {stream.scores})"
+        )
 
 
 def _strangers(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]:

@@ -24,7 +24,8 @@ from monitor.events.timestamps import (
     from_rfc3339,
 )
 from monitor.events.wire import Reason
-from monitor.limits import SEGMENT_LENGTH
+from monitor.limits import LARGEST_MARGIN, SEGMENT_LENGTH
+from monitor.ports.schema import StreamSchema
 from monitor.tolerances import POSTERIOR_SUM, SUM_ROUNDING
 from monitor.windows import Segments, Window
 
@@ -85,11 +86,12 @@ class Judged:
     misfits: Sequence[Misfit]
 
 
-def judge(extracts: Sequence[Extract], classes: int, horizon: int, zone: ZoneInfo | None = None) -> Judged:
+def judge(extracts: Sequence[Extract], schema: StreamSchema, horizon: int, zone: ZoneInfo | None = None) -> Judged:
     """Tell the events of one stream that pass from those that do not; an event later than `horizon` does not.
 
-    `classes` is 0 for a regression stream. `zone` is that of times without an offset.
+    `zone` is that of times without an offset.
     """
+    classes = len(schema.classes)
     whole = _joined(extracts, zone)
     times = from_rfc3339(whole.times, zone) if isinstance(whole.times, str) else whole.times
     sums = row_sums(whole.answers)
@@ -98,15 +100,16 @@ def judge(extracts: Sequence[Extract], classes: int, horizon: int, zone: ZoneInf
     passed, misfits = _verdicts(
         whole,
         [
-            *(() if answered.all() else _absence_checks(whole, answered, classes)),
+            *(() if answered.all() else _absence_checks(whole, answered, schema)),
             *_time_checks(times, answered, horizon),
-            *(_posterior_checks(whole.answers, sums, answered) if classes else ()),
+            *(_score_checks(schema, whole.answers, sums, answered)),
             *_label_checks(whole.labels),
             *_segment_checks(segments),
         ],
     )
     with np.errstate(all="ignore"):  # rows that failed may divide by zero; they are left out below
-        posteriors = whole.answers / sums[:, None] if classes else np.empty((times.size, 0))
+        scores = whole.answers if schema.margins else whole.answers / sums[:, None]
+        posteriors = scores if classes else np.empty((times.size, 0))
     rows = Window(
         posteriors=posteriors,
         features=whole.features,
@@ -202,15 +205,15 @@ def _late_labels(index: Labels, rows: Window, which: Flags) -> LateLabels | None
     )
 
 
-def _absence_checks(whole: Extract, answered: Flags, classes: int) -> Iterable[_Check]:
+def _absence_checks(whole: Extract, answered: Flags, schema: StreamSchema) -> Iterable[_Check]:
     """Events without an answer should say what an earlier one was."""
     labelled = np.zeros(answered.size, dtype=np.bool_)
     if whole.labels is not None:
         labelled |= whole.labels != UNLABELLED
     if whole.targets is not None:
         labelled |= ~np.isnan(whole.targets)
-    missing = Reason.MISSING_POSTERIORS if classes else Reason.MISSING_PREDICTION
-    yield _Check(missing, ~answered & ~labelled, lambda _: "neither scores nor a label")
+    missing = Reason.MISSING_POSTERIORS if schema.classes else Reason.MISSING_PREDICTION
+    yield _Check(missing, ~answered & ~labelled, lambda _: f"neither {_wanted(schema)} nor a label")
     if whole.ids is not None:
         nameless = np.array([name is None for name in whole.ids])
         yield _Check(Reason.BAD_ID, nameless & ~answered, lambda _: "a label without an id joins nothing")
@@ -247,14 +250,46 @@ def _time_checks(times: Times, answered: Flags, horizon: int) -> Iterable[_Check
     )
 
 
+def _wanted(schema: StreamSchema) -> str:
+    """Where the answer of an event stands."""
+    if not schema.classes:
+        return "a prediction"
+    field = "`scores`" if schema.margins else "`posteriors`"
+    if schema.positive is not None:
+        return f"{field} nor `score`"
+    if len(schema.classes) == 2:
+        return f"{field} (a `score` is not read: the reference was built without saying the positive class)"
+    return field
+
+
+def _score_checks(schema: StreamSchema, matrix: Matrix, sums: Vector, answered: Flags) -> Iterable[_Check]:
+    if not schema.classes:
+        return ()
+    return _margin_checks(matrix, answered) if schema.margins else _posterior_checks(matrix, sums, answered)
+
+
+def _margin_checks(matrix: Matrix, answered: Flags) -> Iterable[_Check]:
+    large = answered & ~(np.abs(matrix) <= LARGEST_MARGIN).all(axis=1)
+    yield _Check(Reason.BAD_POSTERIORS, large, lambda _: f"a margin beyond {LARGEST_MARGIN:.0e}")
+
+
+def _perhaps_margins(row: Vector) -> str:
+    clearly = row.max() > 1 + POSTERIOR_SUM or row.min() < -POSTERIOR_SUM
+    return "; are these margins? Then build the reference with --scores margin" if clearly else ""
+
+
 def _posterior_checks(matrix: Matrix, sums: Vector, answered: Flags) -> Iterable[_Check]:
     if matrix.size and not matrix.min() >= 0:
         negative = np.asarray((matrix < 0).any(axis=1))
-        yield _Check(Reason.NEGATIVE, negative, lambda row: f"the smallest posterior is {matrix[row].min():.6g}")
+        yield _Check(
+            Reason.NEGATIVE,
+            negative,
+            lambda row: f"the smallest posterior is {matrix[row].min():.6g}{_perhaps_margins(matrix[row])}",
+        )
     yield _Check(
         Reason.POSTERIOR_SUM,
         answered & (np.abs(sums - 1.0) > POSTERIOR_SUM + SUM_ROUNDING),
-        lambda row: f"posteriors sum to {sums[row]:.6g}",
+        lambda row: f"posteriors sum to {sums[row]:.6g}{_perhaps_margins(matrix[row])}",
     )
 
 

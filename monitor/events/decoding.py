@@ -127,7 +127,7 @@ class Decoder:
         late_labels: dict[str, LateLabels] = {}
         for kind, parts in extracts.items():
             schema, zone = self._extractors[kind].schema, self._extractors[kind].reading.zone
-            judged = judge(parts, len(schema.classes), now + self.limits.ahead, zone)
+            judged = judge(parts, schema, now + self.limits.ahead, zone)
             if judged.scored is not None:
                 scored[schema.stream] = judged.scored
             if judged.late_labels is not None:

@@ -56,7 +56,7 @@ class Extract:
     index: Labels
     position: Labels | None
     answers: Matrix
-    """Posteriors, or predictions as the only column; NaN for an event without."""
+    """Posteriors, margins, or predictions as the only column; NaN for an event without."""
     times: str | Times
     """RFC 3339, one a line, to be read with those of other parts; or times, `NO_TIME` and `BAD_TIME`."""
     labels: Labels | None
@@ -121,7 +121,8 @@ class Extractor:
         return np.array([event.prediction for event in events], dtype=np.float64).reshape(-1, 1)  # None becomes NaN
 
     def _binary(self, score: float) -> tuple[float, float]:
-        return (score, 1.0 - score) if self._positive_first else (1.0 - score, score)
+        other = -score if self.schema.margins else 1.0 - score
+        return (score, other) if self._positive_first else (other, score)
 
     def _truth(self, events: Sequence[Any]) -> tuple[Labels | None, Vector | None]:
         values = [event.label for event in events]

@@ -74,7 +74,8 @@ def wire(schema: StreamSchema, segment_fields: Sequence[str] = (), identified: b
     if identified:
         fields.insert(0, Field("id", str | int | None, Reason.BAD_ID))
     if schema.classes:
-        fields.append(Field("posteriors", _posteriors(schema.classes), Reason.BAD_POSTERIORS))
+        name = "scores" if schema.margins else "posteriors"
+        fields.append(Field(name, _posteriors(schema.classes), Reason.BAD_POSTERIORS))
         if schema.positive is not None:
             fields.append(Field("score", float | None, Reason.BAD_POSTERIORS))
     else:
@@ -86,9 +87,10 @@ def wire(schema: StreamSchema, segment_fields: Sequence[str] = (), identified: b
         fields.append(Field("segment", _segment(segment_fields), Reason.BAD_SEGMENT))
     event = msgspec.defstruct(
         "Event",
-        [(field.name, field.accepts, None) for field in fields],
+        [("posteriors" if field.name == "scores" else field.name, field.accepts, None) for field in fields],
         tag_field="stream",
         tag=schema.stream,
+        rename={"posteriors": "scores"} if schema.margins else None,
         gc=False,
     )
     return Wire(schema, event, tuple(fields))
@@ -212,7 +214,7 @@ def _closer_reason(field: Field, value: msgspec.Raw, error: str) -> Reason:
     """Posteriors fail in three ways that a scoring service would mend differently."""
     if "out of range" in error:
         return Reason.NOT_FINITE
-    if field.name != "posteriors":
+    if field.name not in ("posteriors", "scores"):
         return field.reason
     try:
         _as_posteriors.decode(value)

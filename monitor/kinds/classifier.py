@@ -31,15 +31,16 @@ def _assess(window: Window, reference: Reference, declared: Declared) -> Assessm
 
 
 def _described(reference: Reference) -> str:
+    margins = "\nscores are margins" if reference.margins else ""
     mix = ", ".join(f"{c} {p:.3g}" for c, p in zip(reference.classes, reference.source_priors, strict=True))
     share = largest_atom(reference)
-    return mix if share < ATOM_SHARE else f"{mix}\nscores have atoms: the most common holds {share:.0%}"
+    return mix + margins + (f"\nscores have atoms: the most common holds {share:.0%}" if share >= ATOM_SHARE else "")
 
 
 CLASSIFIER = Kind(
     name="classifier",
     reference=Reference,
-    settings=frozenset({"labels", "outline", "features", "corrected", 'changes = "prior-shift"'}),
+    settings=frozenset({"labels", "outline", "features", "corrected", "scores", 'changes = "prior-shift"'}),
     labels="labels",
     verdicts=verdicts(regression=False),
     assess=_assess,

@@ -282,10 +282,12 @@ def _scores(posteriors: Matrix, labels: Labels, said: PublishedEstimate) -> tupl
     if not labels.size:
         return None, None
     multipliers = [target / source for source, target in zip(said.source_priors, said.target_priors, strict=True)]
-    corrected = reweighted(posteriors, said.calibration, multipliers) if said.applied else posteriors
+    margins = said.calibration is not None and said.calibration.scores == "margin"
+    before = said.calibration.rows(posteriors) if said.calibration is not None and margins else posteriors
+    corrected = reweighted(posteriors, said.calibration, multipliers) if said.applied else before
     return (
-        Score(quality.brier(posteriors, labels), quality.brier(corrected, labels)),
-        Score(quality.log_loss(posteriors, labels), quality.log_loss(corrected, labels)),
+        Score(quality.brier(before, labels), quality.brier(corrected, labels)),
+        Score(quality.log_loss(before, labels), quality.log_loss(corrected, labels)),
     )
 
 

@@ -45,7 +45,10 @@ class StreamSchema:
     """Empty for a regression stream, whose events carry a prediction instead of posteriors."""
     features: tuple[Feature, ...] = ()
     positive: str | None = None
-    """The class that a bare `score` is the probability of; only for two classes."""
+    """The class that a bare `score` speaks of; only for two classes."""
+    margins: bool = False
+    """Whether scores are margins: numbers that rise with the probability of their class, and are none themselves. Of
+    two classes one is enough: the positive one's, of which the other's is the negative."""
 
     def __post_init__(self) -> None:
         _check_names("classes", self.classes)

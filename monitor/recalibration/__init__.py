@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from monitor.recalibration.applying import corrected_rows, reweighted
-from monitor.recalibration.calibration_map import CalibrationMap, CalibrationMethod
+from monitor.recalibration.calibration_map import CalibrationMap, CalibrationMethod, ScoreKind
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.inputs_rule import May, gated
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity, identity, settled, withheld
@@ -34,6 +34,7 @@ __all__ = [
     "RegressionRecalibration",
     "RelationCorrection",
     "RelationParameters",
+    "ScoreKind",
     "Validity",
     "corrected_rows",
     "gated",

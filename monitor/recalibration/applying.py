@@ -1,5 +1,7 @@
 """What a correction does to posteriors: calibrated first, then reweighted to the class mix of now, and normalised.
 
+Margins are calibrated whether or not the class mix is to be corrected: what comes out are always posteriors.
+
 The arrays are for services with numpy, and for corrected events; rows and thresholds need nothing. A row that is not of
 finite numbers, or that has all its mass on classes that are gone, stays as it is: the correction says nothing of it.
 """
@@ -28,7 +30,9 @@ THRESHOLD_HALVINGS = 40
 
 def corrected_rows(posteriors: Floats, message: Recalibration) -> Floats:
     """Posteriors as a scoring service should use them; classes in the last dimension, in the message's order."""
-    return reweighted(posteriors, message.calibration, message.multipliers) if message.apply else posteriors
+    if not message.apply and message.calibration is None:
+        return posteriors
+    return reweighted(posteriors, message.calibration, message.multipliers)
 
 
 def reweighted(posteriors: Floats, calibration: CalibrationMap | None, multipliers: Sequence[float]) -> Floats:
@@ -36,14 +40,19 @@ def reweighted(posteriors: Floats, calibration: CalibrationMap | None, multiplie
     given = posteriors.sum(axis=-1, keepdims=True)
     weighted = (posteriors if calibration is None else calibration.rows(posteriors)) * np.array(multipliers)
     totals = weighted.sum(axis=-1, keepdims=True)
-    usable = np.isfinite(given) & (given > 0) & (totals > 0)
+    usable = np.isfinite(given) & (totals > 0) & ((given > 0) | _of_margins(calibration))
     return np.asarray(np.divide(weighted, totals, out=posteriors.copy(), where=usable))
+
+
+def _of_margins(calibration: CalibrationMap | None) -> bool:
+    return calibration is not None and calibration.scores == "margin"
 
 
 def corrected_row(posteriors: Sequence[float], message: Recalibration) -> list[float]:
     """One row, without numpy."""
     given = sum(posteriors)
-    if not message.apply or not isfinite(given) or given <= 0:
+    unread = not message.apply and message.calibration is None
+    if unread or not isfinite(given) or (given <= 0 and not _of_margins(message.calibration)):
         return list(posteriors)
     calibrated = posteriors if message.calibration is None else message.calibration.row(posteriors)
     weighted = [value * multiplier for value, multiplier in zip(calibrated, message.multipliers, strict=True)]

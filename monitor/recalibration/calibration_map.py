@@ -1,11 +1,11 @@
 """A reference's calibration as plain numbers, so that a scoring service can apply it: with numpy, or row by row.
 
 Every method ends in the same step: calibrated = softmax(u + weights), and differs in how a row of posteriors p becomes
-u. With z = log max(p, floor), over classes c:
+u. With z = log max(p, floor) and f = z - log max(1 - p, floor), or both z and f the margins where scores are those:
 
     scaled     u_c = slopes_c z_c
     matrix     u_c = sum_k z_k matrix_kc
-    platt      u_c = log max(sigmoid(slopes_c (z_c - log max(1 - p_c, floor)) + intercepts_c), floor)
+    platt      u_c = log max(sigmoid(slopes_c f_c + intercepts_c), floor)
     isotonic   u_c = log max(values_c[number of edges_c below p_c], floor)
 
 `monitor.calibration` fits them, and cites where each is from.
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 CalibrationMethod = Literal["scaled", "matrix", "platt", "isotonic"]
+ScoreKind = Literal["posterior", "margin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class CalibrationMap:
     With z = log max(p, floor) of a row of posteriors p, the calibrated row is softmax(u + weights), where of class c
     `scaled` has u = slopes[c] z[c]; `matrix` has u = sum over k of z[k] matrix[k][c]; `platt` has u = log max(s, floor)
     with s = 1 / (1 + exp(-(slopes[c] (z[c] - log max(1 - p[c], floor)) + intercepts[c]))); `isotonic` has
-    u = log max(values[c][i], floor) with i the number of edges[c] that are below p[c].
+    u = log max(values[c][i], floor) with i the number of edges[c] that are below p[c]. Where `scores` says margin, the
+    margin of c is in the place of z[c], and of z[c] - log max(1 - p[c], floor).
     """
 
     method: CalibrationMethod
@@ -54,6 +56,9 @@ class CalibrationMap:
     edges: tuple[tuple[float, ...], ...] = ()
     values: tuple[tuple[float, ...], ...] = ()
     """One more than edges for each class."""
+    scores: ScoreKind = "posterior"
+    """What rows are: posteriors, or margins, of which one number may stand for two classes: the second one's, where the
+    first one's is its negative."""
 
     def row(self, posteriors: Sequence[float]) -> list[float]:
         """One row, calibrated, without numpy."""
@@ -73,6 +78,13 @@ class CalibrationMap:
     def slope(self) -> float | None:
         """The one slope of all classes, where there is one: then a shift of biases can decide as calibrated scores."""
         return self.slopes[0] if self.method == "scaled" and len(set(self.slopes)) == 1 else None
+
+
+def _kind_of_scores(table: Mapping[str, Any]) -> ScoreKind:
+    kind: ScoreKind = table.get("scores", "posterior")  # messages of earlier releases do not say it
+    if kind not in get_args(ScoreKind):
+        raise ValueError(f"calibration: want scores of {get_args(ScoreKind)}, got {kind!r}")
+    return kind
 
 
 def calibration_map(table: Mapping[str, Any], classes: int) -> CalibrationMap:
@@ -99,14 +111,19 @@ def calibration_map(table: Mapping[str, Any], classes: int) -> CalibrationMap:
         matrix=finite_rows(table["matrix"], *((classes, classes) if method == "matrix" else (0, 0))),
         edges=edges,
         values=values,
+        scores=_kind_of_scores(table),
     )
 
 
 def _logs(given: CalibrationMap, p: Sequence[float]) -> list[float]:
+    if given.scores == "margin":
+        return list(p)
     return [log(max(x, given.floor)) for x in p]
 
 
 def _log_odds(given: CalibrationMap, p: Sequence[float]) -> list[float]:
+    if given.scores == "margin":
+        return list(p)
     return [z - log(max(1 - x, given.floor)) for z, x in zip(_logs(given, p), p, strict=True)]
 
 
@@ -134,7 +151,15 @@ def _sigmoid(x: float) -> float:
 
 
 def _all_logs(given: CalibrationMap, p: Floats) -> Floats:
+    return p if given.scores == "margin" else _floored_logs(given, p)
+
+
+def _floored_logs(given: CalibrationMap, p: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(p, given.floor)))
+
+
+def _all_log_odds(given: CalibrationMap, p: Floats) -> Floats:
+    return p if given.scores == "margin" else _floored_logs(given, p) - _floored_logs(given, 1 - p)
 
 
 def _scaled_rows(given: CalibrationMap, p: Floats) -> Floats:
@@ -146,10 +171,10 @@ def _matrix_rows(given: CalibrationMap, p: Floats) -> Floats:
 
 
 def _platt_rows(given: CalibrationMap, p: Floats) -> Floats:
-    f = _all_logs(given, p) - _all_logs(given, 1 - p)
+    f = _all_log_odds(given, p)
     x = np.array(given.slopes) * f + np.array(given.intercepts)
     small = np.exp(-np.abs(x))
-    return _all_logs(given, np.where(x >= 0, 1.0, small) / (1 + small))
+    return _floored_logs(given, np.where(x >= 0, 1.0, small) / (1 + small))
 
 
 def _isotonic_rows(given: CalibrationMap, p: Floats) -> Floats:
@@ -157,7 +182,7 @@ def _isotonic_rows(given: CalibrationMap, p: Floats) -> Floats:
         np.array(values)[np.searchsorted(np.array(edges), p[..., c])]
         for c, (edges, values) in enumerate(zip(given.edges, given.values, strict=True))
     ]
-    return _all_logs(given, np.stack(columns, axis=-1))
+    return _floored_logs(given, np.stack(columns, axis=-1))
 
 
 _ROW: Mapping[str, Callable[[CalibrationMap, Sequence[float]], list[float]]] = {

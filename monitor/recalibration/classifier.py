@@ -21,6 +21,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     Corrections find their columns by the names in `classes_`. Where the reference has other names for the classes,
     give the client `classes=`, the reference's names in the order of `classes_`.
 
+    A classifier without `predict_proba` is asked for its `decision_function`: margins, of which the feed's calibration
+    makes posteriors. Before the client has its first message there are none, and `predict_proba` says so.
+
     It is already fitted: `fit` changes nothing, and a clone is the same object, as of a FrozenEstimator.
     """
 
@@ -45,8 +48,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Corrected posteriors, in the order of `classes_`."""
-        self.client.expect(self.classes_)
-        posteriors: NDArray[np.float64] = self.client.apply(self.estimator.predict_proba(X))
+        posteriors = self._corrected(X)
+        if not hasattr(self.estimator, "predict_proba") and not self._calibrating():
+            raise ValueError(f"margins cannot be calibrated yet: {self.client.status().reason}")
         return posteriors
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
@@ -56,7 +60,21 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest corrected posterior."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        return np.asarray(self.classes_[self._corrected(X).argmax(axis=1)])
+
+    def _corrected(self, X: Any) -> NDArray[np.float64]:
+        self.client.expect(self.classes_)
+        if hasattr(self.estimator, "predict_proba"):
+            scores = self.estimator.predict_proba(X)
+        else:
+            margins = np.asarray(self.estimator.decision_function(X))
+            scores = np.column_stack([-margins, margins]) if margins.ndim == 1 else margins
+        corrected: NDArray[np.float64] = self.client.apply(scores)
+        return corrected
+
+    def _calibrating(self) -> bool:
+        message = self.client.status().recalibration
+        return message is not None and message.of_margins is not None
 
     def __sklearn_clone__(self) -> Self:
         return self

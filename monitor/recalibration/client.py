@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from monitor.recalibration.applying import corrected_row, corrected_rows, scored_threshold
 from monitor.recalibration.feeds import Feed, feed
-from monitor.recalibration.message import InputCorrection, Recalibration, settled
+from monitor.recalibration.message import InputCorrection, Recalibration, settled, withheld
 from monitor.recalibration.relation import RegressionRecalibration, relation_inputs
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ class RecalibrationClient:
 
         with RecalibrationClient("http://127.0.0.1:8080", stream="fraud-v3") as client:
             corrected = client.apply(model.predict_proba(X))
+
+    and of a model that says margins, of two classes one number for each event:
+
+            posteriors = client.apply(model.decision_function(X)[:, None])
 
     and of a regression stream, with columns by name or the relation's inputs alone:
 
@@ -138,6 +142,10 @@ class RecalibrationClient:
     def apply(self, posteriors: ArrayLike) -> Any:
         """Corrected posteriors, rows summing to 1: an array for an array, lists for lists.
 
+        Where scores are margins, these go in: one for each class, or a single column, which is the second of two. From
+        the first message on they come out as posteriors, calibrated also where nothing is to be corrected, and after
+        the message has expired; before it nobody knows how, and they come out as they are (`status` says so).
+
         ValueError where they have not as many columns as the message has classes, whether or not it is to be applied:
         that had better show on the first day than on the day on which the mix moves.
         """
@@ -149,6 +157,8 @@ class RecalibrationClient:
         matrix = np.asarray(posteriors, dtype=np.float64)
         if known is None or not matrix.size:
             return matrix
+        if _one_margin(matrix.shape[-1] if matrix.ndim else 0, known):
+            matrix = np.concatenate([-matrix, matrix], axis=-1)
         _check_width(matrix.shape[-1] if matrix.ndim else 0, known)
         corrected = corrected_rows(matrix[..., known.columns], known.message)
         return corrected[..., np.argsort(known.columns)]
@@ -158,8 +168,12 @@ class RecalibrationClient:
 
         Biases can move, but not sharpen or flatten: where the calibration has another slope than 1, posteriors come
         out at the model's own; where it has none, or one for each class, by the class mix alone. `apply` does it all.
+        Biases of margins can only be moved where one slope makes posteriors of all of them: else it is a ValueError.
         """
         known = self._current()
+        margins = None if known is None else known.message.of_margins
+        if margins is not None and margins.slope is None:
+            raise ValueError("intercepts: each class has a slope of its own, which no bias can stand for: use `apply`")
         moved = np.asarray(intercepts, dtype=np.float64)
         if known is not None and moved.shape[-1:] != (len(known.columns),):
             raise ValueError(f"intercepts: want one for each of {list(known.message.classes)}, got {moved.shape}")
@@ -169,7 +183,8 @@ class RecalibrationClient:
         """The posterior of a class, as it was scored, at which its corrected posterior reaches `threshold`.
 
         With `cost_ratio`, what a missed event of the class costs in units of a false alarm, the threshold is the one
-        of least expected cost: alarm where (1 - g') <= cost_ratio g', so at g' = 1 / (1 + cost_ratio).
+        of least expected cost: alarm where (1 - g') <= cost_ratio g', so at g' = 1 / (1 + cost_ratio). Where scores are
+        margins it is the posterior as it is calibrated.
         """
         if cost_ratio is not None:
             if not cost_ratio > 0:
@@ -181,7 +196,7 @@ class RecalibrationClient:
         if known is None or not known.message.apply:
             return threshold
         message = known.message
-        calibrate = None if message.calibration is None else message.calibration.row
+        calibrate = None if message.calibration is None or message.of_margins else message.calibration.row
         y = message.classes.index(str(name))
         return scored_threshold(y, threshold, message.source_priors, message.target_priors, calibrate)
 
@@ -222,9 +237,14 @@ class RecalibrationClient:
     def _current(self) -> _KnownMessage | None:
         """The same, where it is about posteriors."""
         known = self._known
-        if known is None or not known.columns or self._now() - known.since > self._expires_after:
+        if known is None or not known.columns:
             return None
-        return known
+        if self._now() - known.since <= self._expires_after:
+            return known
+        if known.message.of_margins is None:
+            return None
+        # What makes posteriors of margins belongs to the model, and does not grow old.
+        return replace(known, message=withheld(known.message, known.message.cause, known.message.reason))
 
     def _take(self, message: Recalibration) -> None:
         with self._taking:
@@ -285,9 +305,16 @@ def corrected_input(correction: InputCorrection, values: NDArray[np.float64]) ->
 def _corrected_row(row: Sequence[float], known: _KnownMessage | None) -> list[float]:
     if known is None:
         return list(row)
+    if _one_margin(len(row), known):
+        row = (-row[0], row[0])
     _check_width(len(row), known)
     corrected = corrected_row([row[column] for column in known.columns], known.message)
     return [value for _, value in sorted(zip(known.columns, corrected, strict=True))]
+
+
+def _one_margin(columns: int, known: _KnownMessage) -> bool:
+    """Whether one number stands for two classes."""
+    return columns == 1 and len(known.columns) == 2 and known.message.of_margins is not None
 
 
 def _check_width(columns: int, known: _KnownMessage) -> None:

@@ -64,7 +64,8 @@ class Recalibration:
     """What a softmax bias gets on top; -1e308 stands for a class that is gone, as JSON has no infinity."""
     thresholds: Mapping[str, float]
     """For each class: the posterior, as it was scored, at which its corrected posterior is one half against the rest,
-    whose posteriors share what is left as they shared the events of the reference."""
+    whose posteriors share what is left as they shared the events of the reference. Where scores are margins: the
+    posterior as it is calibrated."""
     inputs: Mapping[str, InputCorrection]
     """By feature: how its values are taken back to the scale that the model knows, before it scores."""
     validity: Validity
@@ -76,7 +77,8 @@ class Recalibration:
     reason: str
     """The same in words, for people."""
     calibration: CalibrationMap | None = None
-    """What posteriors go through before they are multiplied; null stands for none, as it always does unless `apply`."""
+    """What posteriors go through before they are multiplied; null stands for none, as it always does unless `apply`.
+    Margins go through it in any case: without `apply` it makes posteriors of them for the reference's class mix."""
     tree: Mapping[str, Any] | None = None
     """Where the stream's model is a versatile tree or forest whose outline the monitor has: its thresholds, which the
     model's `with_thresholds` takes, with an `apply` and a `reason` of their own. They follow the corrected inputs, of
@@ -85,6 +87,12 @@ class Recalibration:
     """Half the width of the 95 % interval of each of the target priors; empty where they are not known."""
     against: float = 0.0
     """What windows since have had to say against a correction that is kept: the logarithm of the odds."""
+
+    @property
+    def of_margins(self) -> CalibrationMap | None:
+        """The calibration, where scores are margins."""
+        known = self.calibration
+        return known if known is not None and known.scores == "margin" else None
 
 
 def settled(previous: Recalibration | None, current: Recalibration) -> Recalibration:
@@ -144,7 +152,9 @@ def evidence_against(previous: Recalibration, current: Recalibration) -> float:
 
 def withheld(message: Recalibration, cause: Cause, reason: str) -> Recalibration:
     """The same estimate, not to be applied, nor any earlier one to be kept."""
-    nothing = identity(message.classes, message.source_priors, message.validity, cause, reason)
+    nothing = identity(
+        message.classes, message.source_priors, message.validity, cause, reason, margins=message.of_margins
+    )
     return replace(nothing, target_priors=message.target_priors, target_errors=message.target_errors)
 
 
@@ -154,8 +164,13 @@ def identity(
     validity: Validity | None = None,
     cause: Cause = Cause.NOTHING_KNOWN,
     reason: str = "",
+    *,
+    margins: CalibrationMap | None = None,
 ) -> Recalibration:
-    """No correction: for services that have not heard of one, and windows that justify none."""
+    """No correction: for services that have not heard of one, and windows that justify none.
+
+    `margins` is what makes posteriors of scores that are margins.
+    """
     ones = tuple(1.0 for _ in classes)
     priors = tuple(float(p) for p in source_priors)
     return Recalibration(
@@ -170,4 +185,5 @@ def identity(
         apply=False,
         cause=cause,
         reason=reason,
+        calibration=margins,
     )

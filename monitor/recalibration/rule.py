@@ -55,6 +55,8 @@ def imply(
     apply, cause, reason = justified(grounds, source_priors)
     source = tuple(float(p) for p in source_priors)
     target = tuple(float(p) for p in grounds.target_priors)
+    margins = calibration is not None and calibration.scores == "margin"
+    before = calibration if apply and not margins else None
     ratios = tuple(t / p for t, p in zip(target, source, strict=True)) if apply else (1.0,) * len(classes)
     return Recalibration(
         classes=classes,
@@ -63,13 +65,13 @@ def imply(
         target_errors=tuple(float(width) for width in grounds.half_widths),
         multipliers=ratios,
         log_multipliers=tuple(float(np.log(ratio)) if ratio > 0 else GONE for ratio in ratios),
-        thresholds=_thresholds(classes, source, target if apply else source, calibration if apply else None),
+        thresholds=_thresholds(classes, source, target if apply else source, before),
         inputs=inputs,
         validity=validity,
         apply=apply,
         cause=cause,
         reason=reason,
-        calibration=calibration if apply else None,
+        calibration=calibration if apply or margins else None,
     )
 
 

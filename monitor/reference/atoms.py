@@ -3,7 +3,7 @@
 import numpy as np
 
 from monitor.reference.classifier import Reference
-from monitor.shifts import SINGLE, decimals_of
+from monitor.shifts import SINGLE, reference_written
 from monitor.tolerances import ATOM_SHARE
 
 
@@ -15,7 +15,7 @@ def largest_atom(reference: Reference) -> float:
 
 def atoms_sentence(reference: Reference) -> str:
     """What scores have in common, and what a producer may do with them."""
-    share, decimals = largest_atom(reference), decimals_of(reference.raw)
+    share, decimals = largest_atom(reference), reference_written(reference).scores.own
     written = "" if decimals >= SINGLE else f" They come with {decimals} decimals."
     if share < ATOM_SHARE:
         return f"Hardly any two events have the same score.{written}"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from monitor.errors import ArtefactError
 from monitor.ports.schema import Feature, StreamSchema
+from monitor.recalibration import CalibrationMap
 from monitor.reference import artefact, by_name
 from monitor.reference.warnings import ReferenceWarning
 from monitor.shifts import FeatureProfile
@@ -35,6 +36,11 @@ class FiledReference(ABC):
     @abstractmethod
     def events(self) -> int:
         """All labelled events that it was made from."""
+
+    @property
+    def margin_map(self) -> CalibrationMap | None:
+        """What makes posteriors of scores that are margins; None where there are none."""
+        return None
 
     @property
     def warnings(self) -> tuple[ReferenceWarning, ...]:

@@ -89,7 +89,7 @@ def build(
     schema = infer_schema(path, wanted)
     reservoir = collect(read(path, schema, advance, wanted.times), schema, seed)
     posteriors, labels, features = reservoir.columns()
-    if exchanged := exchanged_classes(posteriors, labels, schema.classes):
+    if exchanged := exchanged_classes(posteriors, labels, schema):
         raise InputError(f"{path}: {exchanged.text}. Say so with --classes or --positive, or name the columns right")
     reference = Reference.reduce(
         schema,

@@ -51,7 +51,8 @@ def _posteriors(matrix: Matrix, names: tuple[str, ...] | None, schema: StreamSch
     if names is None:
         if matrix.shape[1] == 1 and schema.positive is not None:  # a bare score
             score = matrix[:, 0]
-            columns = [score if name == schema.positive else 1.0 - score for name in classes]
+            other = -score if schema.margins else 1.0 - score
+            columns = [score if name == schema.positive else other for name in classes]
             return frozen_matrix(np.column_stack(columns), "posteriors")
         return matrix
     if set(names) != set(classes):

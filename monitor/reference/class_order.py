@@ -1,7 +1,7 @@
 """Do the columns of the posteriors stand for the classes that they are named after? Judged before any calibration,
 which would make the best of columns in the wrong order.
 
-Notation: z = log of the posteriors, g the column of class c, d another class.
+Notation: z = log of the posteriors, or the margins; g the column of class c, d another class.
 
 For posteriors that are right up to a temperature and a weight for each class, sum_c mean(z_i,p(c) | y_i = c) is largest
 for the identity p (Gibbs' inequality; weights and temperature cancel). So the best p, an assignment problem, is the
@@ -18,10 +18,10 @@ from monitor.arrays import Labels, Matrix, Vector
 from monitor.tolerances import EXCHANGE_FLOOR, EXCHANGE_LEVEL, POSTERIOR_FLOOR
 
 
-def fitting_columns(posteriors: Matrix, labels: Labels) -> tuple[int, ...]:
+def fitting_columns(scores: Matrix, labels: Labels, *, margins: bool = False) -> tuple[int, ...]:
     """For each class the column that fits it; its own unless the labels clearly say otherwise."""
-    classes = posteriors.shape[1]
-    z = np.log(np.maximum(posteriors, POSTERIOR_FLOOR))
+    classes = scores.shape[1]
+    z = scores if margins else np.log(np.maximum(scores, POSTERIOR_FLOOR))
     of_class = [np.flatnonzero(labels == c) for c in range(classes)]
     support = np.array([z[rows].mean(axis=0) if rows.size else np.zeros(classes) for rows in of_class])
     best = linear_sum_assignment(support, maximize=True)[1].tolist()

@@ -6,7 +6,7 @@ A reference is reduced once from the hold-out events and never changes. `Referen
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,13 +18,14 @@ from monitor.errors import InputError
 from monitor.limits import SAMPLE_ROWS
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors import HoldOut, Statistics
+from monitor.recalibration import CalibrationMap, ScoreKind
 from monitor.reference import artefact, warnings
 from monitor.reference.base import Arrays, FiledReference, Header
 from monitor.reference.blocks import Block, Cut, cut, microseconds, summarised
 from monitor.reference.earlier import scores_before
 from monitor.reference.estimator_choice import simulate
 from monitor.reference.feature_columns import Kinds, read_features
-from monitor.reference.table import checked_posteriors, class_names, class_numbers, plain_list, unnamed_posteriors
+from monitor.reference.table import class_numbers, plain_list, read_scores
 from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
 from monitor.shifts import (
@@ -56,7 +57,7 @@ class Reference(FiledReference):
     sample: HoldOut
     """At most `SAMPLE_ROWS` hold-out rows, classes in proportion, posteriors calibrated as those of windows are."""
     raw: Matrix
-    """Their posteriors as the model says them."""
+    """Their posteriors, or margins, as the model says them."""
     estimator: str
     """The estimator whose answer a window reports as its prevalence."""
     blocks: Blocks | None = None
@@ -88,8 +89,17 @@ class Reference(FiledReference):
         posteriors = comparable_posteriors(window.posteriors, self, common_resolution(window, self))
         return replace(window, posteriors=frozen_matrix(posteriors, "posteriors"))
 
+    @property
+    def margins(self) -> bool:
+        """Whether the model says margins in place of posteriors."""
+        return self.schema.margins
+
+    @property
+    def margin_map(self) -> CalibrationMap | None:
+        return self.calibration.to_map() if self.margins else None
+
     def calibrated(self, posteriors: Matrix) -> Matrix:
-        """Posteriors as the model says them, calibrated on the hold-out events."""
+        """Posteriors, or margins, as the model says them, calibrated on the hold-out events."""
         return self.calibration(posteriors)
 
     @classmethod
@@ -107,6 +117,7 @@ class Reference(FiledReference):
         seed: int = 0,
         stream: str = "",
         positive: str | None = None,
+        scores: ScoreKind = "posterior",
         calibration: Selection = "auto",
         estimator: str = "auto",
         times: ArrayLike | None = None,
@@ -117,16 +128,18 @@ class Reference(FiledReference):
         `labels` are class names or class numbers. `classes` names the columns of `posteriors` (a scikit-learn
         model's `classes_`); without it they are the columns' names in a data frame, or the sorted labels. `features`
         is a matrix or a data frame; `category` and `number` name those of its columns whose values do not say what
-        they are, `ignore` those that are no features.
+        they are, `ignore` those that are no features. A vector of posteriors is that of the `positive` class, or of
+        the second of `classes`. With `scores` "margin" they are margins, such as a `decision_function` has them.
         `estimator` "auto" learns from simulated shifts how to weigh the estimators, any other name is taken as said.
         `block` is the length of the windows to come, as so many events or as a duration ("1d"): the hold-out events, in
         the order of `times` (datetimes or epoch milliseconds) or as they stand, are cut into blocks of that length, and
         windows are held against how much these differ.
         """
-        given, columns = unnamed_posteriors(posteriors)
-        matrix = checked_posteriors(given)
-        values = plain_list(labels)
-        names = class_names(values, columns if classes is None else classes, matrix.shape[1])
+        if scores not in get_args(ScoreKind):
+            raise InputError(f"scores: want one of {get_args(ScoreKind)}, got {scores!r}")
+        values, margins = plain_list(labels), scores == "margin"
+        said = read_scores(posteriors, values, classes, positive, margins=margins)
+        matrix = said.matrix
         if len(values) != matrix.shape[0]:
             raise InputError(f"labels: want one for each of the {matrix.shape[0]} events, got {len(values)}")
         kinds = Kinds(tuple(category), tuple(number), tuple(ignore))
@@ -139,9 +152,9 @@ class Reference(FiledReference):
             raise InputError('times: say `block` too, the length of the windows to come, such as 5000 or "1d"')
         moments = None if times is None else microseconds(times, matrix.shape[0])
         return cls.reduce(
-            StreamSchema(stream, names, () if table is None else table.features, _positive(names, positive)),
+            StreamSchema(stream, said.classes, () if table is None else table.features, said.positive, margins),
             matrix,
-            class_numbers(values, names),
+            class_numbers(values, said.classes),
             None if table is None else table.values,
             seed=seed,
             calibration=calibration,
@@ -184,7 +197,7 @@ class Reference(FiledReference):
             simulated = {"simulated": evidence.facts()}
         # Windows meet these rows in tests of their distribution: both have to come out of the same map.
         sample = sample_of(replace(held_out, posteriors=posteriors))
-        cautions = warnings.of_scores(posteriors, labels, schema.classes)
+        cautions = warnings.of_scores(posteriors, labels, schema)
         cautions += [ReferenceWarning("features", notice) for notice in notices]
         made = cls(
             schema=schema,
@@ -216,6 +229,7 @@ class Reference(FiledReference):
         return {
             "classes": list(schema.classes),
             "positive": schema.positive,
+            **({"scores": "margin"} if schema.margins else {}),
             "calibration": self.calibration.method,
             "estimators": sorted(self.statistics),
             "estimator": self.estimator,
@@ -248,7 +262,13 @@ class Reference(FiledReference):
         scores = arrays.get("sample/raw")
         cut_up = header.get("blocks")
         return {
-            "schema": StreamSchema(header["stream"], tuple(header["classes"]), features, header["positive"]),
+            "schema": StreamSchema(
+                header["stream"],
+                tuple(header["classes"]),
+                features,
+                header["positive"],
+                margins=header.get("scores") == "margin",
+            ),
             "class_counts": arrays["class_counts"],
             "calibration": fitted,
             "statistics": {name: artefact.under(arrays, f"statistics/{name}") for name in header["estimators"]},
@@ -278,7 +298,7 @@ def hold_out(
     scarce = [f"{name} has {n}" for name, n in zip(schema.classes, counts, strict=True) if n < 2]
     if scarce:
         raise InputError(f"labels: every class needs at least two events; {', '.join(scarce)}")
-    fitted, log_losses = calibration.choose(posteriors, labels, method, seed)
+    fitted, log_losses = calibration.choose(posteriors, labels, method, seed, margins=schema.margins)
     held_out = HoldOut(
         frozen_matrix(fitted.posteriors, "posteriors"),
         frozen_labels(labels, "labels"),
@@ -321,13 +341,6 @@ def _statistics(held_out: HoldOut, classes: int) -> dict[str, Statistics]:
         for name, estimator in priors.ESTIMATORS.items()
         if estimator.applies_to(classes, held_out.features is not None)
     }
-
-
-def _positive(names: tuple[str, ...], positive: str | None) -> str | None:
-    """The class a bare score speaks of: as given, else the second of two, as in scikit-learn."""
-    if positive is not None and positive not in names:
-        raise InputError(f"positive: want one of the classes {list(names)}, got {positive!r}")
-    return positive if positive is not None or len(names) != 2 else names[1]
 
 
 def _profiles(

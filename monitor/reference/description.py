@@ -38,6 +38,7 @@ def explain(reference: FiledReference) -> str:
 
 def _classes(reference: Reference) -> list[str]:
     lines = [
+        f"  scores       {'margins' if reference.margins else 'posteriors'}",
         f"  calibration  {reference.calibration.method}",
         f"  estimator    {reference.estimator}, of {len(reference.statistics)}",
         "  classes",
@@ -99,6 +100,7 @@ def _classifier_differences(old: Reference, new: Reference) -> list[str]:
     for name, before, after in (
         ("stream", old.schema.stream, new.schema.stream),
         ("classes", ", ".join(old.classes), ", ".join(new.classes)),
+        ("margins", str(old.margins), str(new.margins)),
         ("calibration", old.calibration.method, new.calibration.method),
         ("estimator", old.estimator, new.estimator),
         ("events", f"{old.facts['events']:,}", f"{new.facts['events']:,}"),

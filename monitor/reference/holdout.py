@@ -1,9 +1,9 @@
 """Labelled hold-out files, read in pieces: everything that turns .jsonl, .csv and .parquet into columns of events.
 
-All three carry the fields of a scored event. A table flattens them: `label`, `posteriors.<class>` (or `score`), and
-features under `features.<name>` or under their own name. JSON and Parquet say of each value whether it is text, and
-are believed; in a table of text (.csv) it is guessed. Nothing is guessed after the schema has been inferred: a row
-that does not fit is an error that names it.
+All three carry the fields of a scored event. A table flattens them: `label`, `posteriors.<class>` (of margins
+`scores.<class>`) or `score`, and features under `features.<name>` or under their own name. JSON and Parquet say of each
+value whether it is text, and are believed; in a table of text (.csv) it is guessed. Nothing is guessed after the schema
+has been inferred: a row that does not fit is an error that names it.
 """
 
 import csv
@@ -25,8 +25,9 @@ from monitor.events import DecodedBatch, Decoder, TimeReading
 from monitor.limits import PROBED_ROWS
 from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema
+from monitor.recalibration import ScoreKind
 from monitor.reference.feature_columns import Kinds, describe, encode, guessed, most_frequent, stray_text, texts_of
-from monitor.reference.table import checked_posteriors, class_names, class_numbers, positive_by_name
+from monitor.reference.table import checked_margins, checked_posteriors, class_names, class_numbers, positive_by_name
 from monitor.windows import Column, Window, is_missing, plain_column
 
 _Piece = TypeVar("_Piece")
@@ -41,7 +42,9 @@ FAR_AHEAD = 2**61
 """No event's time is later: when hold-out events happened does not matter."""
 
 RESERVED = frozenset({"stream", "id", "timestamp", "label", "score", "prediction", "posteriors", "features"})
-"""Columns of a table that are never features, as are those under `posteriors.` and `segment.`"""
+"""Columns of a table that are never features, as are those of the scores and under `segment.`"""
+PARTS = ("posteriors", "scores")
+"""Where events have a score for each class: posteriors, or margins."""
 
 FLAT = ("label", "stream", "score", "prediction")
 """Fields of an event that are columns of a table as they are."""
@@ -70,6 +73,8 @@ class Wanted:
     kinds: Kinds = field(default_factory=Kinds)
     times: str = ""
     """How times are written that do not say it themselves, as in a stream's settings."""
+    scores: ScoreKind | None = None
+    """What scores are; by default posteriors, unless they stand under `scores`."""
 
 
 def infer_schema(path: Path, wanted: Wanted) -> StreamSchema:
@@ -85,7 +90,7 @@ def infer_schema(path: Path, wanted: Wanted) -> StreamSchema:
         features = _with_all_categories(path, features)
     stream = wanted.stream or str(first.get("stream", [""])[0] or "")
     positive = wanted.positive or (_positive(first, classes) if len(classes) == 2 else None)
-    return StreamSchema(stream, classes, features, positive)
+    return StreamSchema(stream, classes, features, positive, bool(classes) and _margins(path, first, wanted))
 
 
 def notices(path: Path, wanted: Wanted, schema: StreamSchema) -> tuple[str, ...]:
@@ -108,8 +113,21 @@ def notices(path: Path, wanted: Wanted, schema: StreamSchema) -> tuple[str, ...]
 def holds_predictions(path: Path) -> bool:
     """Whether the events are a regressor's: they carry predictions, and neither posteriors nor scores."""
     first = next(_tables(path, PROBED_ROWS, lambda _read: None), {})
-    scored = any(column in ("posteriors", "score") or column.startswith("posteriors.") for column in first)
-    return "prediction" in first and not scored
+    return "prediction" in first and "score" not in first and _part(first) is None
+
+
+def _part(table: Table) -> str | None:
+    """Which part of events has a score for each class; None where one number stands for two classes."""
+    return next((p for p in PARTS if any(c == p or c.startswith(f"{p}.") for c in table)), None)
+
+
+def _margins(path: Path, first: Table, wanted: Wanted) -> bool:
+    """Whether scores are margins, by what is said or by where they stand."""
+    part = _part(first)
+    if part is not None and wanted.scores not in (None, "margin" if part == "scores" else "posterior"):
+        place = "scores" if part == "posteriors" else "posteriors"
+        raise InputError(f"{path}: `{part}` holds no {wanted.scores}s: those stand under `{place}`")
+    return part == "scores" or wanted.scores == "margin"
 
 
 def read(path: Path, schema: StreamSchema, advance: Advance, times: str = "") -> Iterator[Chunk]:
@@ -195,25 +213,28 @@ def table_features(table: Table, schema: StreamSchema, first_row: int) -> Matrix
 
 
 def _posteriors(table: Table, schema: StreamSchema) -> Matrix:
+    part = _part(table) or PARTS[schema.margins]
     try:
-        if "posteriors" in table:
-            rows = np.array([*table["posteriors"]], dtype=np.float64)
-        elif "score" in table and not any(column.startswith("posteriors.") for column in table):
+        if part in table:
+            rows = np.array([*table[part]], dtype=np.float64)
+        elif "score" in table and _part(table) is None:
             score = np.array([*table["score"]], dtype=np.float64)
-            rows = np.column_stack([score if c == schema.positive else 1 - score for c in schema.classes])
+            other = -score if schema.margins else 1 - score
+            rows = np.column_stack([score if c == schema.positive else other for c in schema.classes])
         else:
-            rows = np.column_stack([np.array([*table[f"posteriors.{c}"]], dtype=np.float64) for c in schema.classes])
+            rows = np.column_stack([np.array([*table[f"{part}.{c}"]], dtype=np.float64) for c in schema.classes])
     except (TypeError, ValueError) as error:
         raise InputError(f"posteriors: want {len(schema.classes)} numbers in every event, got {error}") from error
     except KeyError as error:
         raise InputError(f"posteriors: no column {error}") from error
     if rows.ndim != 2 or rows.shape[1] != len(schema.classes):
         raise InputError(f"posteriors: want {len(schema.classes)} numbers in every event, got shape {rows.shape}")
-    return checked_posteriors(rows, least=1)
+    return checked_margins(rows, least=1) if schema.margins else checked_posteriors(rows, least=1)
 
 
 def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
-    named = tuple(c.removeprefix("posteriors.") for c in first if c.startswith("posteriors."))
+    part = _part(first)
+    named = tuple(c.removeprefix(f"{part}.") for c in first if c.startswith(f"{part}."))
     if wanted.classes:
         if named and set(named) != set(wanted.classes):
             raise InputError(f"{path}: the classes of the posteriors are {list(named)}, not {list(wanted.classes)}")
@@ -221,8 +242,8 @@ def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
     if named:
         return named
     labels = [label for label in first.get("label", ()) if not is_missing(label)]
-    if "posteriors" in first:
-        return class_names(labels, None, len(first["posteriors"][0] or ()))
+    if part is not None:
+        return class_names(labels, None, len(first[part][0] or ()))
     if "score" in first:
         names = class_names(labels, None, 2)
         positive = wanted.positive or positive_by_name(names)
@@ -232,7 +253,7 @@ def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
                 f"--positive {names[1]}"
             )
         return names if positive != names[0] else names[::-1]
-    raise InputError(f"{path}: no posteriors: want `posteriors`, `score` or `prediction` in every event")
+    raise InputError(f"{path}: no scores: want `posteriors`, `scores`, `score` or `prediction` in every event")
 
 
 def _positive(first: Table, classes: tuple[str, ...]) -> str | None:
@@ -265,9 +286,9 @@ def _with_all_categories(path: Path, features: tuple[Feature, ...]) -> tuple[Fea
 
 
 def _feature_columns(table: Table) -> list[str]:
-    return [
-        c for c in table if c not in RESERVED and not c.startswith(("posteriors.", "segment.")) and not _is_index(c)
-    ]
+    part = _part(table)
+    never = RESERVED if part is None else RESERVED | {part}
+    return [c for c in table if c not in never and not c.startswith((f"{part}.", "segment.")) and not _is_index(c)]
 
 
 def _is_index(column: str) -> bool:
@@ -312,7 +333,7 @@ def _json_lines(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
 def _flattened(events: list[dict[str, Any]]) -> Table:
     """One column per field, and per key of `posteriors` and `features`; None where an event lacks it."""
     table: dict[str, list[Any]] = {name: [e.get(name) for e in events] for name in FLAT}
-    for part in ("posteriors", "features"):
+    for part in (*PARTS, "features"):
         given = [event.get(part) for event in events]
         if any(isinstance(value, dict) for value in given):
             keys = dict.fromkeys(key for value in given if isinstance(value, dict) for key in value)

@@ -33,6 +33,7 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
     raw, truth = posteriors[rows], labels[rows]
     # The reference's own sample went through the final map, which saw its labels: it would flatter the calibration.
     unseen = cross_fit(raw, truth, reference.calibration.method, reference.sample.seed).posteriors
+    curves = {"after": unseen} if reference.margins else {"before": raw, "after": unseen}
     report: Report = {
         "stream": reference.schema.stream,
         "version": reference.version,
@@ -43,7 +44,7 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
         "calibration": {
             "method": reference.calibration.method,
             "log_loss_by_method": reference.facts["log_loss"],
-            "before": _quality(raw, truth),
+            "before": None if reference.margins else _quality(raw, truth),
             "after": _quality(unseen, truth),
         },
         "delta_min": _delta_min(reference),
@@ -54,7 +55,7 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
         "small_classes": [
             name for name, n in zip(reference.classes, reference.class_counts, strict=True) if n < CLASS_EVENTS
         ],
-        "reliability": {name: _reliability(raw, unseen, truth, c) for c, name in enumerate(reference.classes)},
+        "reliability": {name: _reliability(curves, truth, c) for c, name in enumerate(reference.classes)},
         "scores": {name: _scores(unseen, truth, c) for c, name in enumerate(reference.classes)},
     }
     report["advice"] = [*map(_on_warning, reference.warnings), *advice(report)]
@@ -114,9 +115,9 @@ def _by_class(reference: Reference, values: Any) -> dict[str, float]:
     return dict(zip(reference.classes, np.asarray(values, dtype=np.float64).tolist(), strict=True))
 
 
-def _reliability(raw: Matrix, calibrated: Matrix, labels: Labels, c: int) -> Report:
+def _reliability(posteriors_when: Mapping[str, Matrix], labels: Labels, c: int) -> Report:
     curves: Report = {}
-    for name, posteriors in (("before", raw), ("after", calibrated)):
+    for name, posteriors in posteriors_when.items():
         curve = quality.reliability(posteriors, labels, c, BINS, "isomeric")
         curves[name] = {
             "said": curve.said.round(5).tolist(),
@@ -150,9 +151,12 @@ def _on_warning(warning: ReferenceWarning) -> dict[str, str]:
 
 
 def _on_calibration(report: Mapping[str, Any]) -> dict[str, str]:
-    before, after = (report["calibration"][when]["expected_calibration_error"] for when in ("before", "after"))
-    method = report["calibration"]["method"]
-    facts = f"A posterior is off by {before:.2%} on average as the model says it, by {after:.2%} after '{method}'."
+    before, after, method = (report["calibration"][key] for key in ("before", "after", "method"))
+    after = after["expected_calibration_error"]
+    facts = f"Scores are margins. Posteriors that '{method}' makes of them are off by {after:.2%} on average."
+    if before is not None:
+        said = before["expected_calibration_error"]
+        facts = f"A posterior is off by {said:.2%} on average as the model says it, by {after:.2%} after '{method}'."
     if after <= CALIBRATED:
         return _advice("good", "Calibrated", facts + " Methods that rely on posteriors, such as EM, can be trusted.")
     todo = " EM will be biased: rely on retargeted or adjusted counts, and hold out more labelled events."

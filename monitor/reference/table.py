@@ -1,33 +1,84 @@
-"""From what people have to posteriors and class numbers. Names of classes are guessed once, here."""
+"""From what people have to scores and class numbers. Names of classes are guessed once, here."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from monitor.arrays import UNLABELLED, Labels, Matrix
+from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
 from monitor.errors import InputError
+from monitor.limits import LARGEST_MARGIN
 from monitor.tolerances import POSTERIOR_SUM
 from monitor.windows import Columns, is_frame, is_missing
 
 
-def unnamed_posteriors(posteriors: Any) -> tuple[Any, tuple[str, ...] | None]:
-    """Posteriors as an array, and the names of their columns if they come as a data frame that has names."""
-    if not is_frame(posteriors):
-        return posteriors, None
-    columns = Columns.of(posteriors, "posteriors")
-    return np.column_stack(columns.values), columns.names
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadScores:
+    """A column of scores for each class."""
+
+    matrix: Matrix
+    classes: tuple[str, ...]
+    positive: str | None
+
+
+def read_scores(
+    given: Any, labels: Sequence[Any], classes: Iterable[Any] | None, positive: str | None, *, margins: bool
+) -> ReadScores:
+    """Scores of any form, and whose they are: by `classes`, else by the names of a data frame, else the sorted labels.
+
+    A vector is that of `positive`, else of the second of `classes`, else of the class whose name says it.
+    """
+    columns = Columns.of(given, "posteriors") if is_frame(given) else None
+    scores = np.asarray(given if columns is None else np.column_stack(columns.values), dtype=np.float64)
+    said = None if classes is None else tuple(classes)
+    if scores.ndim == 1 or scores.shape[1:] == (1,):
+        return _of_vector(scores.ravel(), labels, said, positive, margins=margins)
+    matrix = checked_margins(scores) if margins else checked_posteriors(scores)
+    names = class_names(labels, said if columns is None or said is not None else columns.names, matrix.shape[1])
+    if positive is not None and positive not in names:
+        raise InputError(f"positive: want one of the classes {list(names)}, got {positive!r}")
+    return ReadScores(matrix, names, positive or (positive_by_name(names) if len(names) == 2 else None))
+
+
+def _of_vector(
+    scores: Vector, labels: Sequence[Any], classes: tuple[Any, ...] | None, positive: str | None, *, margins: bool
+) -> ReadScores:
+    seen = len({str(label) for label in labels if not is_missing(label)})
+    if classes is None and seen > 2:
+        raise InputError(f"posteriors: one number for each event is of two classes; want a column for each of {seen}")
+    names = class_names(labels, classes, 2)
+    meant = positive or (positive_by_name(names) if classes is None else names[1])
+    if meant is None:
+        raise InputError(
+            f"posteriors: is one number for each event that of {names[0]} or of {names[1]}? Say "
+            f"positive={names[0]!r} or positive={names[1]!r}"
+        )
+    if meant not in names:
+        raise InputError(f"positive: want one of the classes {list(names)}, got {positive!r}")
+    if classes is None and meant == names[0]:
+        names = names[::-1]
+    if margins and meant == names[0]:
+        raise InputError(f"margins: one number is the second class's; want {meant} as the second of the classes")
+    columns = [s if name == meant else (-s if margins else 1.0 - s) for name in names for s in (scores,)]
+    matrix = np.column_stack(columns)
+    return ReadScores(checked_margins(matrix) if margins else checked_posteriors(matrix), names, meant)
+
+
+def checked_margins(values: ArrayLike, least: int = 2) -> Matrix:
+    """Margins as a matrix of numbers, one column for each class."""
+    matrix = _of_classes(values, least)
+    bad = ~(np.abs(matrix) <= LARGEST_MARGIN).all(axis=1)
+    if bad.any():
+        problem = f"are NaN, infinite or beyond {LARGEST_MARGIN:.0e}"
+        raise InputError(f"margins: {int(bad.sum())} rows {problem}, the first is row {int(bad.argmax())}")
+    return matrix
 
 
 def checked_posteriors(values: ArrayLike, least: int = 2) -> Matrix:
-    """Posteriors as a matrix that sums to one per row; a vector is the second of two classes' posterior."""
-    given = np.asarray(values, dtype=np.float64)
-    matrix = np.column_stack([1.0 - given, given]) if given.ndim == 1 else given
-    if matrix.ndim != 2 or matrix.shape[1] < 2:
-        raise InputError(f"posteriors: want shape (events, classes) with at least two classes, got {given.shape}")
-    if matrix.shape[0] < least:
-        raise InputError(f"posteriors: want at least {least} events, got {matrix.shape[0]}")
+    """Posteriors as a matrix that sums to one per row."""
+    matrix = _of_classes(values, least)
     sums = matrix.sum(axis=1)
     for problem, bad in (
         ("are NaN or infinite", ~np.isfinite(sums)),
@@ -35,8 +86,18 @@ def checked_posteriors(values: ArrayLike, least: int = 2) -> Matrix:
         (f"do not sum to 1 within {POSTERIOR_SUM}", np.isfinite(sums) & (np.abs(sums - 1) > POSTERIOR_SUM)),
     ):
         if bad.any():
-            raise InputError(f"posteriors: {int(bad.sum())} rows {problem}, the first is row {int(bad.argmax())}")
+            hint = "" if np.isnan(matrix).any() else '; are they margins? Then say so: scores = "margin"'
+            raise InputError(f"posteriors: {int(bad.sum())} rows {problem}, the first is row {int(bad.argmax())}{hint}")
     return np.asarray(matrix / sums[:, None])
+
+
+def _of_classes(values: ArrayLike, least: int) -> Matrix:
+    matrix = np.asarray(values, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[1] < 2:
+        raise InputError(f"posteriors: want shape (events, classes) with at least two classes, got {matrix.shape}")
+    if matrix.shape[0] < least:
+        raise InputError(f"posteriors: want at least {least} events, got {matrix.shape[0]}")
+    return matrix
 
 
 def class_names(labels: Sequence[Any], classes: Iterable[Any] | None, columns: int) -> tuple[str, ...]:

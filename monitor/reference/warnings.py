@@ -1,12 +1,12 @@
 """What a person should know before a reference is believed: found while it was built, kept with it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from monitor.arrays import Labels, Matrix
+from monitor.ports.schema import StreamSchema
 from monitor.quality import log_losses
 from monitor.reference.class_order import fitting_columns
 from monitor.tolerances import WORSE_THAN_SHARES
@@ -22,24 +22,30 @@ class ReferenceWarning:
     text: str
 
 
-def of_scores(posteriors: Matrix, labels: Labels, classes: Sequence[str]) -> list[ReferenceWarning]:
-    """All that the uncalibrated posteriors give reason for."""
-    given = (exchanged_classes(posteriors, labels, classes), worse_than_class_shares(posteriors, labels))
+def of_scores(scores: Matrix, labels: Labels, schema: StreamSchema) -> list[ReferenceWarning]:
+    """All that the uncalibrated scores give reason for."""
+    given = [exchanged_classes(scores, labels, schema)]
+    if not schema.margins:
+        given.append(worse_than_class_shares(scores, labels))
     return [warning for warning in given if warning is not None]
 
 
-def exchanged_classes(posteriors: Matrix, labels: Labels, classes: Sequence[str]) -> ReferenceWarning | None:
+def exchanged_classes(scores: Matrix, labels: Labels, schema: StreamSchema) -> ReferenceWarning | None:
     """A warning that names the order of columns that would fit, where another one than theirs does."""
-    columns = fitting_columns(posteriors, labels)
+    classes = schema.classes
+    columns = fitting_columns(scores, labels, margins=schema.margins)
     moved = [c for c, column in enumerate(columns) if column != c]
     if not moved:
         return None
     fitting = [classes[columns.index(k)] for k in range(len(classes))]
     pairs = ", ".join(f"the column of {classes[columns[c]]} fits {classes[c]}" for c in moved)
+    if schema.margins:
+        text = f"the margins look exchanged: {pairs}. The order that fits is {', '.join(fitting)}"
+        return ReferenceWarning("classes-exchanged", text)
     text = (
         f"the columns of the posteriors look exchanged: {pairs}. As named, the log loss is "
-        f"{_loss(posteriors, labels):.3g}; with the columns as {', '.join(fitting)} it is "
-        f"{_loss(posteriors[:, list(columns)], labels):.3g}; always saying the class shares gives "
+        f"{_loss(scores, labels):.3g}; with the columns as {', '.join(fitting)} it is "
+        f"{_loss(scores[:, list(columns)], labels):.3g}; always saying the class shares gives "
         f"{_entropy(labels, len(classes)):.3g}"
     )
     return ReferenceWarning("classes-exchanged", text)

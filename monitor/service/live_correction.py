@@ -16,12 +16,15 @@ Whatever is corrected is committed with the turn of the loop that read it: behin
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from monitor.arrays import Flags
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.events import Scored
 from monitor.ports import Message, ReadBack, Sink
-from monitor.recalibration import Recalibration, corrected_rows, settled
+from monitor.recalibration import Recalibration, Validity, corrected_rows, identity, settled
 from monitor.recalibration.decoding import decoded, parsed
+from monitor.reference import FiledReference
 from monitor.service.corrected_events import messages
 from monitor.service.publishing import Watched, feed_key
 from monitor.windows import Window, WindowKey
@@ -31,8 +34,8 @@ from monitor.windows import Window, WindowKey
 class InForce:
     """What corrects the events of one stream just now."""
 
-    reference: str
-    """The version of the stream's reference."""
+    nothing: Recalibration
+    """What is done while nothing is known, for the reference that the stream has."""
     latest: Recalibration | None = None
     """Of the last window, after hysteresis."""
     window: str | None = None
@@ -40,7 +43,7 @@ class InForce:
 
     def hear(self, message: Recalibration) -> None:
         """The next window of the stream has been published."""
-        if message.validity.reference != self.reference:
+        if message.validity.reference != self.nothing.validity.reference:
             return
         self.latest = settled(self.latest, message)
         if message.apply:
@@ -61,7 +64,7 @@ class Correcting:
     def __init__(self, watched: Mapping[str, Watched], sink: Sink) -> None:
         live = {name: stream.reference for name, stream in watched.items() if stream.corrected == "live"}
         self._classes = {name: reference.schema.classes for name, reference in live.items()}
-        self._states = {name: InForce(reference.version) for name, reference in live.items()}
+        self._states = {name: InForce(_nothing(reference)) for name, reference in live.items()}
         self._by_key = {feed_key(WindowKey(name)): state for name, state in self._states.items()}
         self._kept = _kept(sink, live)
 
@@ -99,7 +102,7 @@ class Correcting:
             if name in scored:
                 rows = scored[name].rows
                 some = Window(rows.posteriors, timestamps=rows.timestamps, ids=rows.ids).take(fresh[name])
-                after = some.posteriors if state.latest is None else corrected_rows(some.posteriors, state.latest)
+                after = corrected_rows(some.posteriors, state.latest or state.nothing)
                 yield from messages(
                     some,
                     after,
@@ -108,6 +111,13 @@ class Correcting:
                     corrected=state.window is not None,
                     window=state.window,
                 )
+
+
+def _nothing(reference: FiledReference) -> Recalibration:
+    """No correction; margins are calibrated even so."""
+    classes = reference.schema.classes
+    validity = Validity(reference=reference.version)
+    return identity(classes, np.full(len(classes), 1 / len(classes)), validity, margins=reference.margin_map)
 
 
 def _kept(sink: Sink, streams: Collection[str]) -> ReadBack | None:

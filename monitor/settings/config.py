@@ -32,7 +32,7 @@ from monitor.limits import (
     WINDOWS_REMEMBERED,
 )
 from monitor.ports.options import Duration, read, substituted
-from monitor.recalibration import May
+from monitor.recalibration import May, ScoreKind
 from monitor.service import Corrected, DeadLetterLimits
 from monitor.windows import CountPlan, Plan, TimePlan
 
@@ -137,6 +137,9 @@ class StreamSettings:
     """Fields of an event's `segment` that are watched apart, beside the whole stream."""
     max_segments: int = SEGMENTS_WATCHED
     """The biggest ones of each window; the rest is watched together as "(other)"."""
+    scores: ScoreKind | None = None
+    """What events say of each class: its "posterior", or a "margin", which is no probability. The reference knows it;
+    where it is said here too, a reference of the other kind is a problem."""
     times: str = ""
     """How events write times that do not say it themselves: "seconds", "microseconds" or "nanoseconds" for numbers
     since the epoch ("milliseconds" also takes those before 2000, which are otherwise rejected as a mistaken unit);

@@ -9,6 +9,7 @@ from monitor.shifts.comparable import (
     common_resolution,
     comparable_posteriors,
     features_written,
+    reference_written,
 )
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.detector_value import DetectorValue
@@ -20,7 +21,6 @@ from monitor.shifts.outline import Outline, follow
 from monitor.shifts.prepared import Prepared, SortedColumn, column_of, mapped_rows, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
 from monitor.shifts.resolution import SINGLE, Written, coarsened_table
-from monitor.shifts.rounded_scores import decimals_of
 
 if TYPE_CHECKING:
     from monitor.shifts.trees import VersatileForestClassifier, VersatileTreeClassifier
@@ -50,13 +50,13 @@ __all__ = [
     "common_resolution",
     "compact",
     "comparable_posteriors",
-    "decimals_of",
     "diagnose",
     "features_written",
     "follow",
     "mapped_rows",
     "prepare",
     "profile_of",
+    "reference_written",
     "shares_inside",
     "values_kept",
 ]

@@ -15,6 +15,7 @@ from monitor.shifts.blocks import Blocks
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.resolution import EXACT, Resolution, Written, coarsened_table, written
 from monitor.shifts.rounded_scores import RoundedScores, rounded_scores
+from monitor.shifts.written_margins import WrittenMargins, written_margins
 from monitor.windows import Window
 
 
@@ -33,7 +34,12 @@ class ShiftReference(Protocol):
     def sample(self) -> HoldOut: ...
     @property
     def raw(self) -> Matrix:
-        """The sample's posteriors before calibration."""
+        """The sample's posteriors, or margins, before calibration."""
+        ...
+
+    @property
+    def margins(self) -> bool:
+        """Whether these are margins."""
         ...
 
     @property
@@ -46,7 +52,7 @@ class ShiftReference(Protocol):
 class ReferenceWritten:
     """How the scores and features of a reference are written."""
 
-    scores: RoundedScores
+    scores: RoundedScores | WrittenMargins
     features: tuple[Written | None, ...]
     """None for a category, which is its number."""
 
@@ -59,7 +65,8 @@ class ReferenceWritten:
 @lru_cache(maxsize=64)
 def reference_written(reference: ShiftReference) -> ReferenceWritten:
     """Worked out once while the reference lives."""
-    return ReferenceWritten(rounded_scores(reference.raw), features_written(reference.features))
+    scores = written_margins(reference.raw) if reference.margins else rounded_scores(reference.raw)
+    return ReferenceWritten(scores, features_written(reference.features))
 
 
 def features_written(profiles: Sequence[FeatureProfile]) -> tuple[Written | None, ...]:

@@ -81,6 +81,8 @@ def _reliability(name: str, curves: Mapping[str, Any]) -> Figure:
     frame = Frame(WIDTH, HEIGHT)
     marks = [DrawnPath("diagonal", frame.diagonal())]
     for when, style in (("before", "b"), ("after", "a")):
+        if when not in curves:  # margins are no posteriors before they are calibrated
+            continue
         points = curves[when]["said"], curves[when]["came_true"]
         marks += [DrawnPath(f"line {style}", frame.line(*points)), DrawnPath(f"dots {style}", frame.dots(*points))]
     return Figure(name, "posterior", f"share that is {name}", frame, tuple(marks))
@@ -116,6 +118,6 @@ def _simulated(simulated: Mapping[str, Any] | None, drawn: Sequence[str]) -> Map
 def _calibration(calibration: Mapping[str, Any]) -> list[list[str]]:
     """Rows of the table."""
     return [
-        [words, *(f"{calibration[when][key]:.4f}" for when in ("before", "after"))]
+        [words, *(f"{calibration[when][key]:.4f}" if calibration[when] else "" for when in ("before", "after"))]
         for key, words in CALIBRATION.items()
     ]

@@ -97,6 +97,7 @@ class Window:
     """The events of one window, as columns. NaN in `features` is a missing value."""
 
     posteriors: Matrix
+    """As the model says them; where its reference is of margins these, until the reference has calibrated them."""
     features: Matrix | None = None
     labels: Labels | None = None
     """Class numbers, `UNLABELLED` where not known; None when no event of the window is labelled."""
@@ -121,7 +122,7 @@ class Window:
 
         Posteriors and features may be arrays or data frames. Of a frame the reference finds the columns by name: its
         classes, or its features, which may be text. Arrays are in its order. A vector of posteriors is that of the
-        positive class.
+        positive class. A reference of margins wants margins in the place of posteriors.
         """
         matrix, classes = _scores(posteriors)
         inputs, columns = _table(features, matrix.shape[0])

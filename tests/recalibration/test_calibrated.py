@@ -71,7 +71,7 @@ def test_a_row_that_is_no_posterior_stays_as_it_is() -> None:
         np.testing.assert_array_equal(client.apply([row]), [row])
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "matrix"])
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in {"matrix", *calibration.MARGIN_METHODS}])
 @given(wanted=st.floats(0.05, 0.95), y=st.integers(0, 2))
 @settings(max_examples=15, deadline=None)
 def test_a_moved_threshold_decides_as_the_corrected_posterior_would(method: str, wanted: float, y: int) -> None:

@@ -86,7 +86,8 @@ def literally(table: dict, scored: np.ndarray) -> np.ndarray:
     told, k = table["calibration"], scored.shape[1]
     rows = []
     for p in scored:
-        z = np.log(np.maximum(p, told["floor"]))
+        margins = told["scores"] == "margin"
+        z = p if margins else np.log(np.maximum(p, told["floor"]))
         u = np.empty(k)
         for c in range(k):
             if told["method"] == "scaled":
@@ -94,7 +95,7 @@ def literally(table: dict, scored: np.ndarray) -> np.ndarray:
             elif told["method"] == "matrix":
                 u[c] = sum(z[j] * told["matrix"][j][c] for j in range(k))
             elif told["method"] == "platt":
-                odds = z[c] - np.log(max(1 - p[c], told["floor"]))
+                odds = z[c] if margins else z[c] - np.log(max(1 - p[c], told["floor"]))
                 s = 1 / (1 + np.exp(-(told["slopes"][c] * odds + told["intercepts"][c])))
                 u[c] = np.log(max(s, told["floor"]))
             else:
