@@ -125,7 +125,7 @@ def test_a_bad_row_of_a_table_is_named_with_its_file(tmp_path, row, message):
         ("x.csv", "", "holds no events"),
         ("x.csv", "label,score\na,0.1\nb\n", "line 3: want 2 fields as in the header, got 1"),
         ("x.jsonl", '{"label": "a"\n', "line 1: not a JSON object"),
-        ("x.jsonl", '{"label": "a"}\n', "no posteriors"),
+        ("x.jsonl", '{"label": "a"}\n', "no scores"),
         ("x.csv", b"label,score\n\xe9,0.1\n", "not a table of comma-separated values in UTF-8"),
         ("x.csv", "label,score,a\na,0.1," + "9" * 200_000, "not a table of .*field limit"),
         ("x.csv", "label,score,a,a\na,0.1,1,2\n", "want every column once, got a more than once"),

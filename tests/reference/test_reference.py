@@ -162,7 +162,7 @@ def spoiled(row, value):
         (GOOD, [*LABELS[:-1].tolist(), -1], r"1 are missing \(-1\)"),
         (GOOD, [*LABELS[:-1].tolist(), 7], r"\['7'\] are not among the classes"),
         (GOOD, [0] * 60, "every class needs at least two events; 1 has 0, 2 has 0"),
-        (GOOD[:, :1], LABELS, "one number for each event is of two classes; want a column for each of 3"),
+        (GOOD[:, :1], LABELS, "want one for each of the 2 columns of the posteriors"),
     ],
 )
 def test_hold_out_events_that_make_no_sense_are_named(posteriors, labels, message):
