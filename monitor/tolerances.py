@@ -436,3 +436,10 @@ BLOCK_CELLS = 512
 
 # A block by time with less than this share of what blocks usually hold is no window's worth: night, or an outage.
 SHORT_BLOCK = 0.25
+
+# Blocks of a hold-out that differ by this many standard errors more than samples of independent events would are
+# believed to differ: so are 3 to 9 in 100 references of independent events, which their blocks' own law holds for too.
+EXCHANGEABLE = 2.5
+
+# Blocks below which nothing is made of how they differ: of six, one window in three was a false alarm.
+FEWEST_BLOCKS = 10

@@ -303,11 +303,13 @@ def _tests(
     n, pi = window.events, reference.source_priors
     null = reference.statistics.get("em") or None
     ratio = em.likelihood_ratio(window.posteriors, pi, null, estimates.get("em"))
-    whole = diagnosis.whole
+    whole, mix = diagnosis.whole, diagnosis.mix
+    # Where the mix varies by more than its sampling error the match, which knows by how much, decides too.
+    prior_shift_p = max(ratio.p_value, mix.p_value) if mix is not None and mix.natural else ratio.p_value
     measured: dict[str, tuple[float, float, float, float, str]] = {
         "prior-shift": (
             ratio.statistic,
-            ratio.p_value,
+            prior_shift_p,
             cohen_w(estimates[reference.estimator].priors, pi),
             MIX_FLOOR,
             "likelihood ratio of the best class mix against the reference's, null calibrated on the reference",
@@ -320,7 +322,7 @@ def _tests(
             "what one class mix leaves unexplained, in pooled standard deviations",
         ),
     }
-    if (mix := diagnosis.mix) is not None:
+    if mix is not None:
         meaning = "the class mix matched on unmoved inputs against the reference's"
         measured["class-mix"] = (mix.statistic, mix.p_value, mix.effect, MIX_FLOOR, meaning)
     if (mapped := diagnosis.mapped) is not None:

@@ -19,7 +19,7 @@ held against `shares`), `losses` and `expected_losses` what the model's Brier sc
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -59,6 +59,11 @@ class Blocks:
     def number(self) -> int:
         """K, the number of blocks."""
         return self.starts.size
+
+    @property
+    def mapped(self) -> "BlockSums":
+        """What `BlockSums` makes of them."""
+        return BlockSums(self.sums, self.counts)
 
     @property
     def events(self) -> Vector:
@@ -104,28 +109,59 @@ _ARRAYS = (
 )
 
 
-def without_each(sums: NDArray[np.float64], counts: Matrix) -> NDArray[np.float64]:
-    """A_-k as (blocks, classes, coordinates): the class means of all blocks but one.
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockSums:
+    """Of some map: Phi_ky before scaling, (blocks, classes, coordinates), and n_ky."""
 
-    A class that no other block has keeps its own mean: nothing else is known of it.
-    """
-    left = counts.sum(axis=0) - counts
-    total = sums.sum(axis=0)
-    own = total / np.maximum(counts.sum(axis=0), 1.0)[:, None]
-    means = (total - sums) / np.maximum(left, 1.0)[:, :, None]
-    return np.asarray(np.where(left[:, :, None] > 0, means, own))
+    sums: NDArray[np.float64]
+    counts: Matrix
 
+    @classmethod
+    def of(cls, rows: Matrix, labels: Labels, of_row: Labels, classes: int) -> Self:
+        """From mapped rows and the block of each, -1 for none; a block without rows is left out."""
+        inside = np.flatnonzero(of_row >= 0)
+        _, block = np.unique(of_row[inside], return_inverse=True)
+        number = int(block.max(initial=-1)) + 1
+        place = block * classes + labels[inside]
+        order = np.argsort(place, kind="stable")
+        counts = np.bincount(place, minlength=number * classes)
+        sums = np.zeros((number * classes, rows.shape[1]))
+        there = counts > 0
+        sums[there] = np.add.reduceat(rows[inside[order]], (np.cumsum(counts) - counts)[there], axis=0)
+        return cls(sums.reshape(number, classes, -1), counts.reshape(number, classes).astype(np.float64))
 
-def sampling_weights(counts: Matrix) -> Vector:
-    """1 / m_k = 1 / n_k + sum_y p_ky^2 / (n_y - n_ky): the variance of e_k under sampling, in units of an event's."""
-    n = counts.sum(axis=1)
-    left = counts.sum(axis=0) - counts
-    shares = counts / n[:, None]
-    return np.asarray(1.0 / n + np.divide(shares**2, left, out=np.zeros_like(shares), where=left > 0).sum(axis=1))
+    def at(self, coordinates: Labels) -> Self:
+        """The same for some of the coordinates."""
+        return replace(self, sums=self.sums[:, :, coordinates])
 
+    @property
+    def means(self) -> Matrix:
+        """b_k."""
+        return np.asarray(self.sums.sum(axis=1) / self.counts.sum(axis=1, keepdims=True))
 
-def residuals(sums: NDArray[np.float64], counts: Matrix) -> Matrix:
-    """e_k, (blocks, coordinates): what a block's own true class mix leaves unexplained."""
-    n = counts.sum(axis=1, keepdims=True)
-    expected = np.einsum("ky,kyd->kd", counts / n, without_each(sums, counts))
-    return np.asarray(sums.sum(axis=1) / n - expected)
+    @property
+    def of_others(self) -> NDArray[np.float64]:
+        """A_-k as (blocks, classes, coordinates): the class means of all blocks but one.
+
+        A class that no other block has keeps its own mean: nothing else is known of it.
+        """
+        left = self.counts.sum(axis=0) - self.counts
+        total = self.sums.sum(axis=0)
+        own = total / np.maximum(self.counts.sum(axis=0), 1.0)[:, None]
+        means = (total - self.sums) / np.maximum(left, 1.0)[:, :, None]
+        return np.asarray(np.where(left[:, :, None] > 0, means, own))
+
+    @property
+    def residuals(self) -> Matrix:
+        """e_k, (blocks, coordinates): what a block's own true class mix leaves unexplained."""
+        shares = self.counts / self.counts.sum(axis=1, keepdims=True)
+        return np.asarray(self.means - np.einsum("ky,kyd->kd", shares, self.of_others))
+
+    @property
+    def rows(self) -> Vector:
+        """m_k = 1 / (1 / n_k + sum_y p_ky^2 / (n_y - n_ky)): the rows that sampling error of e_k counts for."""
+        n = self.counts.sum(axis=1)
+        left = self.counts.sum(axis=0) - self.counts
+        shares = self.counts / n[:, None]
+        others = np.divide(shares**2, left, out=np.zeros_like(shares), where=left > 0).sum(axis=1)
+        return np.asarray(1.0 / (1.0 / n + others))

@@ -19,8 +19,8 @@ from monitor.shifts import window_view as looked
 from monitor.shifts.covariates import Direction, Explanation
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested
-from monitor.shifts.novelty import Novelty, novelty
-from monitor.shifts.prepared import Prepared, SortedColumn
+from monitor.shifts.novelty import Novelty, between_blocks, novelty
+from monitor.shifts.prepared import Moments, Prepared, SortedColumn
 from monitor.shifts.search import Rest
 from monitor.shifts.window_view import Looked
 from monitor.tolerances import (
@@ -66,7 +66,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     """All the evidence, at this level for each family of tests."""
     seen = looked.look(window, reference)
     known = np.flatnonzero(np.isfinite(seen.mean))
-    whole = fit.match(reference.moments.at(known), seen.mean[known], window.events)
+    moments = prepared.part(reference, tuple(known.tolist()))
+    whole = fit.match(moments, seen.mean[known], window.events)
     tested = moves.of_features(seen, reference, whole.priors, level)
     fits = not (whole.p_value < level and whole.effect >= FIT_FLOOR) and not any(move.moved for move in tested)
     rest = None if fits else search.rest(seen, reference, _suspects(tested), level)
@@ -80,6 +81,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     unknown = None
     if reference.landscape is not None and seen.standardised is not None:
         unknown = novelty(reference.landscape, seen.standardised, priors)
+        if reference.hold_out is not None:
+            unknown = between_blocks(unknown, reference.landscape, reference.labels, reference.hold_out.of_sample)
     restored = mapped is not None and mapped.p_value >= level
     unknown_class = (
         not (fits or restored)
@@ -96,7 +99,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         features=tested,
         posteriors=moves.of_posteriors(seen, reference, priors, level),
         explanations=explanations,
-        mix=_mix(whole if fits else None if rest is None else rest.match, reference, window.events),
+        mix=_mix(moments, whole, rest, reference, window.events) if fits or rest is not None else None,
         unknown=unknown,
         unknown_class=unknown_class,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
@@ -207,8 +210,11 @@ def _mapped(seen: Looked, table: Matrix, reference: Prepared, explanations: Mapp
         return None
     back = looked.with_features(seen, table, maps, reference)
     at = fit.coordinates(reference.blocks, "feature", "joint")
-    return fit.match(reference.moments.at(at), back.mean[at], seen.events)
+    return fit.match(prepared.part(reference, tuple(at.tolist())), back.mean[at], seen.events)
 
 
-def _mix(found: Match | None, reference: Prepared, events: int) -> Tested | None:
-    return None if found is None else fit.mix_moved(found, reference, events)
+def _mix(moments: Moments, whole: Match, rest: Rest | None, reference: Prepared, events: int) -> Tested:
+    """Whether the class mix moved, by all coordinates or by those that are left."""
+    if rest is not None:
+        _, moments = prepared.without(reference, rest.left_out)
+    return fit.mix_moved(whole if rest is None else rest.match, moments, reference.class_counts.sum(), events)

@@ -4,12 +4,14 @@ Every feature is tested twice: plainly, and against the reference reweighted to 
 make a feature count as moved; the first stands beside it to show how much of the difference the mix explains.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from monitor.arrays import Vector
 from monitor.shifts import categories, correction, ks
+from monitor.shifts.distance_laws import DistanceLaw, distance_laws, score_laws
 from monitor.shifts.prepared import Prepared, SortedColumn
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.ranks import PlacedValues, distance
@@ -55,7 +57,8 @@ def of_features(
 ) -> tuple[Move, ...]:
     """All features at this class mix; `spread` is the mix's covariance where it was learnt from other features."""
     pairs = zip(looked.features, reference.features, looked.missing, strict=True) if looked.features else ()
-    return corrected([of_column(*pair, priors, events=looked.events, spread=spread) for pair in pairs], level)
+    moves = [of_column(*pair, priors, events=looked.events, spread=spread) for pair in pairs]
+    return corrected(_beyond_blocks(moves, distance_laws(reference), reference.features, priors), level)
 
 
 def of_column(
@@ -78,7 +81,26 @@ def of_column(
 def of_posteriors(looked: Looked, reference: Prepared, priors: Vector, level: float) -> tuple[Move, ...]:
     """All posteriors at this class mix."""
     pairs = zip(looked.posteriors, reference.posteriors, strict=True)
-    return corrected([_numeric(seen, column, priors, looked.events) for seen, column in pairs], level)
+    moves = [_numeric(seen, column, priors, looked.events) for seen, column in pairs]
+    return corrected(_beyond_blocks(moves, score_laws(reference), reference.posteriors, priors), level)
+
+
+def _beyond_blocks(
+    moves: list[Move],
+    laws: Sequence[DistanceLaw],
+    columns: Sequence[SortedColumn | FeatureProfile],
+    priors: Vector,
+) -> list[Move]:
+    """The same held against how far the blocks of the hold-out are from each other, where there are blocks."""
+    if not laws:
+        return moves
+    found = []
+    for move, law, column in zip(moves, laws, columns, strict=True):
+        size = categories.effective_size(column.class_counts, priors * (1 - column.missing))
+        p_value = max(move.p_value, law.p_value(move.distance, move.n * size / max(move.n + size, 1)))
+        missing_p = max(move.missing_p, law.missing_p(move.missing_rate - move.expected_missing_rate))
+        found.append(replace(move, p_value=p_value, missing_p=missing_p))
+    return found
 
 
 def corrected(moves: list[Move], level: float) -> tuple[Move, ...]:

@@ -15,15 +15,19 @@ degrees of freedom, T (f - h + 1) / (f h) follows F(h, f - h + 1), as Hotelling'
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import chdtrc, fdtrc
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts.categories import effective_size
-from monitor.shifts.prepared import CoordinateBlock, Moments, Prepared
+from monitor.shifts.prepared import CoordinateBlock, Moments
+from monitor.shifts.variation import Law, Variation, shrunk
 from monitor.tolerances import (
     COVARIANCE_PRIOR_ROWS,
+    EXCHANGEABLE,
+    FEWEST_BLOCKS,
     FIT_RIDGE,
     IDENTIFIED_CURVATURE,
     LEAST_CURVATURE,
@@ -59,6 +63,8 @@ class Tested:
     p_value: float
     effect: float
     degrees: float
+    natural: bool = False
+    """Whether it is held against how much windows differ without a shift, and not against sampling alone."""
 
 
 def coordinates(blocks: tuple[CoordinateBlock, ...], *kinds: str) -> Labels:
@@ -72,28 +78,108 @@ def positions(block: CoordinateBlock) -> Labels:
 
 
 def match(moments: Moments, mean: Vector, events: int) -> Match:
-    """Match the window's mean of the map's coordinates; twice, as the covariance depends on the answer."""
+    """Match the window's mean of the map's coordinates; twice, as the covariance depends on the answer.
+
+    Where blocks of the hold-out differ by more than samples do, directions weigh by V in place of C, and T is held
+    against its values in the blocks. The effect is what is left over beyond sampling error in either case.
+    """
     a, b, priors = moments.means.T, mean, moments.source_priors
+    varied, law = _between_blocks(moments)
     for _ in range(2):
         covariance = _covariance(moments, priors, events)
-        free, spread, weighted, identified = _least_squares(a, b, covariance)
+        sampling = ridged_inverse(covariance)
+        comparable = comparable_rows(moments.class_counts, priors, events)
+        weights = sampling if varied is None else varied.inverse(sampling, comparable)
+        free, spread, identified = least_squares(a, b, weights)
         priors = simplex(free)
     projector = np.eye(b.size) - a @ spread
     residual = b - a @ free
-    statistic = float(residual @ weighted @ residual)
+    statistic = float(residual @ sampling @ residual)
     residual_covariance = projector @ covariance @ projector.T
-    null = _null(weighted @ residual_covariance, statistic, rows_behind(moments, priors, events))
-    comparable = comparable_rows(moments.class_counts, priors, events)
+    null = _null(sampling @ residual_covariance, statistic, rows_behind(moments, priors, events))
+    effect = float(np.sqrt(max(statistic - null.mean, 0.0) / (null.inflation * comparable)))
+    p_value = null.p_value
+    if law is not None:
+        statistic = float(residual @ weights @ residual)
+        p_value = law.p_value(statistic)
     return Match(
         priors=priors,
         free=free,
         covariance=spread @ covariance @ spread.T,
         statistic=statistic,
-        p_value=null.p_value,
-        effect=float(np.sqrt(max(statistic - null.mean, 0.0) / (null.inflation * comparable))),
+        p_value=p_value,
+        effect=effect,
         degrees=null.degrees,
         identified=identified,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockMatches:
+    """The blocks of the hold-out, each matched with the others as a window is with all of them."""
+
+    variation: Variation | None
+    """How much they differ, where that is more than samples of independent events do, and"""
+    law: Law | None
+    """what T is then in a window without a shift."""
+    gaps: Matrix
+    """Matched class mix less that of the other blocks, (blocks, classes)."""
+    spread: Matrix
+    """Covariance of a gap in a sample that counts for one row."""
+    rows: Vector
+    """m_k."""
+
+
+@lru_cache(maxsize=256)
+def block_matches(moments: Moments) -> BlockMatches | None:
+    """None where there are no blocks. A few milliseconds, once for each set of coordinates."""
+    blocks = moments.blocks
+    if blocks is None or len(blocks.counts) < FEWEST_BLOCKS:
+        return None
+    pi, rows, number = moments.source_priors, blocks.rows, len(blocks.counts)
+    covariance = np.tensordot(pi, moments.within, axes=1)
+    sampling = ridged_inverse(covariance)
+    scaled = np.sqrt(rows)[:, None] * blocks.residuals / moments.scale
+    products, mean = scaled @ sampling @ scaled.T, float(rows.mean())
+    same = exchangeable(products, sampling @ covariance)
+    means, seen, totals = blocks.of_others / moments.scale, blocks.means / moments.scale, blocks.counts.sum(axis=0)
+    statistics, gaps = np.zeros(number), np.zeros((number, pi.size))
+    for k in range(number):
+        weights = sampling * rows[k]
+        if not same:
+            others = np.arange(number) != k
+            weights = shrunk(scaled[others], products[np.ix_(others, others)], mean).inverse(weights, rows[k])
+        free, _, _ = least_squares(means[k].T, seen[k], weights)
+        residual = seen[k] - means[k].T @ free
+        statistics[k] = residual @ weights @ residual
+        left = totals - blocks.counts[k]
+        gaps[k] = free - left / left.sum()
+    _, spread, _ = least_squares(moments.means.T, seen[0], sampling)
+    sampled = spread @ covariance @ spread.T + np.diag(pi) - np.outer(pi, pi)
+    if same:
+        return BlockMatches(None, None, gaps, sampled, rows)
+    return BlockMatches(shrunk(scaled, products, mean), Law.of(statistics), gaps, sampled, rows)
+
+
+def _between_blocks(moments: Moments) -> tuple[Variation | None, Law | None]:
+    found = block_matches(moments)
+    return (None, None) if found is None else (found.variation, found.law)
+
+
+def exchangeable(products: Matrix, b: Matrix) -> bool:
+    """Whether blocks are no more different than samples: neither far from the others, nor in the same directions.
+
+    Under sampling z_k is normal with covariance B = W C. Far: sum_k |z_k|^2 has mean K tr B and variance 2 K tr B^2. In
+    the same directions: z_j' z_k + tr B / (K - 1) has mean 0 (each is held against the others, so all are nearly 0 in
+    sum), and its square has mean tr B^2 and variance 2 (tr B^2)^2 + 6 tr B^4.
+    """
+    number = len(products)
+    square = b @ b
+    t1, t2, t4 = float(np.trace(b)), float(np.trace(square)), float(np.vdot(square.T, square))
+    far = (float(np.trace(products)) - number * t1) / np.sqrt(2 * number * t2)
+    pairs = products[np.triu_indices(number, 1)] + t1 / (number - 1)
+    alike = (float((pairs**2).sum()) - pairs.size * t2) / np.sqrt(pairs.size * (2 * t2**2 + 6 * t4))
+    return bool(max(far, alike) < EXCHANGEABLE)
 
 
 def comparable_rows(class_counts: Vector, priors: Vector, events: int) -> float:
@@ -102,19 +188,47 @@ def comparable_rows(class_counts: Vector, priors: Vector, events: int) -> float:
     return events * m / (events + m) if m > 0 else 0.0
 
 
-def mix_moved(found: Match, reference: Prepared, events: int) -> Tested:
+def mix_moved(found: Match, moments: Moments, hold_out_events: float, events: int) -> Tested:
     """Whether the matched class mix differs from the reference's: a Wald test on c - 1 shares.
 
     Besides the match's own error the class shares of the window and of the hold-out events are samples:
     (diag(pi) - pi pi') (1/n + 1/N). The effect is Cohen's w = sqrt(sum_y (p_y - pi_y)^2 / pi_y).
+
+    Where the mix of the blocks varies by more than that, what it varies by is added, and the statistic follows
+
+        (K - q) / (q (K - 1) (1 + 1/K)) g' V^-1 g  ~  F(q, K - q),   q = c - 1                      (Hotelling)
     """
-    pi = reference.source_priors
+    pi = moments.source_priors
     gap = found.free - pi
-    sampled = (np.diag(pi) - np.outer(pi, pi)) * (1 / events + 1 / reference.class_counts.sum())
-    # Sums to zero in every direction that matters: one class fewer says the same.
-    variance = (found.covariance + sampled)[:-1, :-1]
-    statistic = float(gap[:-1] @ np.linalg.pinv(variance, rcond=1e-10, hermitian=True) @ gap[:-1])
-    return Tested(statistic, float(chdtrc(pi.size - 1, statistic)), cohen_w(found.priors, pi), pi.size - 1)
+    sampled = (np.diag(pi) - np.outer(pi, pi)) * (1 / events + 1 / hold_out_events)
+    variance = found.covariance + sampled
+    effect, degrees, blocks = cohen_w(found.priors, pi), pi.size - 1, block_matches(moments)
+    beyond = None if blocks is None else _mix_beyond_sampling(blocks)
+    if blocks is None or beyond is None:
+        statistic = _wald(gap, variance)
+        return Tested(statistic, float(chdtrc(degrees, statistic)), effect, degrees)
+    number = len(blocks.gaps)
+    statistic, left = _wald(gap, variance + beyond), max(number - degrees, LEAST_ROWS)
+    scaled = statistic * left / (degrees * (number - 1) * (1 + 1 / number))
+    return Tested(statistic, float(fdtrc(degrees, left, scaled)), effect, degrees, natural=True)
+
+
+def _wald(gap: Vector, variance: Matrix) -> float:
+    """g' V^-1 g. Sums to zero in every direction that matters: one class fewer says the same."""
+    inverse = np.linalg.pinv(variance[:-1, :-1], rcond=1e-10, hermitian=True)
+    return float(gap[:-1] @ inverse @ gap[:-1])
+
+
+def _mix_beyond_sampling(blocks: BlockMatches) -> Matrix | None:
+    """By what the mix of the blocks varies more than by sampling; None where it does not."""
+    number, degrees = len(blocks.gaps), blocks.gaps.shape[1] - 1
+    total = sum(_wald(gap, blocks.spread / m) for gap, m in zip(blocks.gaps, blocks.rows, strict=True))
+    if (total - number * degrees) / np.sqrt(2 * number * degrees) < EXCHANGEABLE:
+        return None
+    values, vectors = np.linalg.eigh(
+        blocks.gaps.T @ blocks.gaps / number - blocks.spread * float((1 / blocks.rows).mean())
+    )
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def simplex(free: Vector) -> Vector:
@@ -135,22 +249,21 @@ def _covariance(moments: Moments, priors: Vector, events: int) -> Matrix:
     return np.asarray(np.tensordot(weights, moments.within, axes=1))
 
 
-def _ridge(covariance: Matrix) -> Matrix:
-    return np.asarray(
-        FIT_RIDGE * max(float(np.trace(covariance)) / len(covariance), SMALLEST_VARIANCE) * np.eye(len(covariance))
-    )
+def ridged_inverse(covariance: Matrix) -> Matrix:
+    """W = (C + ridge)^-1."""
+    ridge = FIT_RIDGE * max(float(np.trace(covariance)) / len(covariance), SMALLEST_VARIANCE)
+    return np.asarray(np.linalg.inv(covariance + ridge * np.eye(len(covariance))), dtype=np.float64)
 
 
-def _least_squares(a: Matrix, b: Vector, covariance: Matrix) -> tuple[Vector, Matrix, Matrix, bool]:
-    """p^ with sum 1, d p^ / d b, the weights W, and whether all classes could be told apart."""
-    weighted: Matrix = np.asarray(np.linalg.inv(covariance + _ridge(covariance)), dtype=np.float64)
+def least_squares(a: Matrix, b: Vector, weights: Matrix) -> tuple[Vector, Matrix, bool]:
+    """p^ with sum 1, d p^ / d b, and whether all classes could be told apart."""
     classes = a.shape[1]
     centring = np.eye(classes) - 1.0 / classes
-    inverse, identified = _seen_inverse(centring @ (a.T @ weighted @ a) @ centring)
-    spread: Matrix = inverse @ a.T @ weighted
+    inverse, identified = _seen_inverse(centring @ (a.T @ weights @ a) @ centring)
+    spread: Matrix = inverse @ a.T @ weights
     even = np.ones(classes) / classes
     free: Vector = even + spread @ (b - a @ even)
-    return free, spread, weighted, identified
+    return free, spread, identified
 
 
 def _seen_inverse(curvature: Matrix) -> tuple[Matrix, bool]:

@@ -6,15 +6,16 @@ threshold t, the share beyond t is (1 - e) R_p(t) + e, where R_p is the referenc
 e = (S(t) - R_p(t)) / (1 - R_p(t)).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.limits import LANDSCAPE_COLUMNS
 from monitor.shifts import ks
+from monitor.shifts.blocks import BlockSums
 from monitor.shifts.categories import effective_size
 from monitor.tolerances import (
     LANDSCAPE_FOLDS,
@@ -174,6 +175,20 @@ def novelty(reference: Landscape, standardised: Standardised, priors: Vector) ->
             p_value = min(1.0, len(levels) * float(ndtr(-z)))
             best = Novelty(mass, error / (1 - expected), z, p_value, threshold, beyond, n)
     return best
+
+
+def between_blocks(found: Novelty, reference: Landscape, labels: Labels, of_row: Labels) -> Novelty:
+    """The same held against the mass that blocks of the hold-out have beyond this threshold by the others.
+
+    `labels` and `of_row` are class and block of the reference's rows in their order.
+    """
+    far = (reference.by_row > found.threshold)[:, None].astype(np.float64)
+    mass = BlockSums.of(far, labels, of_row, reference.counts.size).residuals[:, 0]
+    spread = float(mass.std(ddof=1)) * np.sqrt(1 + 1 / mass.size)
+    if spread == 0:
+        return found
+    p_value = float(stdtr(mass.size - 1, (mass.mean() - found.mass) / spread))
+    return replace(found, p_value=max(found.p_value, p_value), error=max(found.error, spread))
 
 
 def _nearest(whitened: Standardised, centres: Standardised) -> Labels:

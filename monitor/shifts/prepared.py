@@ -9,7 +9,7 @@ Notation. Phi(x) the map; mu_y = E[Phi | y] (rows of `means`); S_y = Cov[Phi | y
 Every coordinate is divided by its pooled within-class standard deviation.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +20,7 @@ from monitor.limits import CATEGORIES_IN_MAP, COLUMNS_IN_MAP
 from monitor.priors import HoldOut
 from monitor.shifts import ks, novelty
 from monitor.shifts import ranks as placing
+from monitor.shifts.blocks import Blocks, BlockSums
 from monitor.shifts.comparable import ShiftReference, comparable_sample, reference_written
 from monitor.shifts.novelty import Landscape
 from monitor.shifts.profile import FeatureProfile
@@ -30,6 +31,7 @@ from monitor.tolerances import (
     CLASSES_RANKED,
     CONSTANT_SPREAD,
     COVARIANCE_PRIOR_ROWS,
+    FEWEST_BLOCKS,
     RARE_SHARE,
     VARIANCE_PRIOR_ROWS,
 )
@@ -100,12 +102,18 @@ class Moments:
     source_priors: Vector
     class_counts: Vector
     """Rows of each class that all this comes from."""
+    blocks: BlockSums | None = None
+    """The hold-out cut in time order, where there are blocks enough."""
 
     def at(self, coordinates: Labels) -> "Moments":
         """The same for some of the coordinates."""
-        within = self.within[:, coordinates[:, None], coordinates]
         return Moments(
-            self.scale[coordinates], self.means[:, coordinates], within, self.source_priors, self.class_counts
+            self.scale[coordinates],
+            self.means[:, coordinates],
+            self.within[:, coordinates[:, None], coordinates],
+            self.source_priors,
+            self.class_counts,
+            None if self.blocks is None else self.blocks.at(coordinates),
         )
 
 
@@ -129,6 +137,8 @@ class Prepared:
     """The mapped sample, before scaling, and its"""
     labels: Labels
     standardised: NDArray[np.float32] | None
+    hold_out: Blocks | None
+    """The hold-out in time order; None where it was not cut into blocks enough."""
 
     def feature_name(self, number: int) -> str:
         """Of a column of the features."""
@@ -142,6 +152,7 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
     if resolution is None:
         return prepare(reference, reference_written(reference).base)
     sample = comparable_sample(reference, resolution)
+    cut = None if reference.blocks is None or reference.blocks.number < FEWEST_BLOCKS else reference.blocks
     classes = sample.posteriors.shape[1]
     counts = np.bincount(sample.labels, minlength=classes).astype(np.float64)
     features = tuple(
@@ -171,12 +182,23 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
         resolution=resolution,
         blocks=tuple(blocks),
         projections=projections,
-        moments=_moments(mapped, sample.labels, counts, reference.source_priors),
+        moments=replace(
+            _moments(mapped, sample.labels, counts, reference.source_priors),
+            # At a coarser resolution fewer columns may vary: then the map is another one than the blocks' own.
+            blocks=None if cut is None or cut.sums.shape[2] != mapped.shape[1] else cut.mapped,
+        ),
         landscape=None if standardised is None else novelty.landscape(standardised, sample.labels, classes),
         rows=mapped,
         labels=sample.labels,
         standardised=standardised,
+        hold_out=cut,
     )
+
+
+@lru_cache(maxsize=64)
+def part(reference: Prepared, coordinates: tuple[int, ...]) -> Moments:
+    """The moments of some of the map's coordinates, kept with what follows from them."""
+    return reference.moments.at(np.array(coordinates, dtype=np.int64))
 
 
 @lru_cache(maxsize=256)
@@ -191,7 +213,7 @@ def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Momen
     if reference.projections is not None and reference.standardised is not None:
         blind = reference.projections.without(columns)(reference.standardised)
         rows = np.concatenate([rows, blind.astype(np.float64)], axis=1)
-    return at, _moments(rows, reference.labels, reference.class_counts, reference.source_priors)
+    return at, _sampled_moments(rows, reference, slice(None))
 
 
 @lru_cache(maxsize=256)
@@ -219,9 +241,7 @@ def _near(reference: Prepared, threshold: float) -> Flags:
 def inside(reference: Prepared, threshold: float) -> Moments:
     """The moments of the sample's rows within a distance of the classes."""
     near = _near(reference, threshold)
-    labels = reference.labels[near]
-    counts = np.bincount(labels, minlength=reference.class_counts.size).astype(np.float64)
-    return _moments(reference.rows[near], labels, counts, reference.source_priors)
+    return _sampled_moments(reference.rows[near], reference, near)
 
 
 def mapped_rows(rows: HoldOut, reference: Prepared) -> Matrix:
@@ -361,6 +381,16 @@ def _separation(feature: SortedColumn | FeatureProfile, values: Vector, labels: 
     means = np.bincount(labels, weights=u, minlength=classes) / counts
     total = float(u.var())
     return float((counts * (means - u.mean()) ** 2).sum() / (u.size * total)) if total > 0 else 0.0
+
+
+def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | slice) -> Moments:
+    """Of mapped rows that are those of the sample, or some of them."""
+    labels, classes = reference.labels[picked], reference.class_counts.size
+    counts = np.bincount(labels, minlength=classes).astype(np.float64)
+    found = _moments(rows, labels, counts, reference.source_priors)
+    if reference.hold_out is None:
+        return found
+    return replace(found, blocks=BlockSums.of(rows, labels, reference.hold_out.of_sample[picked], classes))
 
 
 def _moments(mapped: Matrix, labels: Labels, counts: Vector, source_priors: Vector) -> Moments:

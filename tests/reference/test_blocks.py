@@ -10,7 +10,6 @@ from monitor.limits import BLOCKS_KEPT
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.blocks import cut, microseconds
 from monitor.reference.classifier import Reference
-from monitor.shifts.blocks import residuals
 from monitor.shifts.comparable import comparable
 from monitor.shifts.prepared import mapped_rows, prepare
 from tests.assessment.worlds import cheaply
@@ -100,9 +99,7 @@ def test_every_block_is_held_against_the_others_as_the_formulas_say() -> None:
         own, others = block == k, block != k
         shares = np.bincount(labels[own], minlength=3) / 300
         expected = sum(shares[y] * mapped[others & (labels == y)].mean(axis=0) for y in range(3))
-        np.testing.assert_allclose(
-            residuals(blocks.sums, blocks.counts)[k], mapped[own].mean(axis=0) - expected, atol=1e-12
-        )
+        np.testing.assert_allclose(blocks.mapped.residuals[k], mapped[own].mean(axis=0) - expected, atol=1e-12)
 
         def gap(there, is_so, own=own, others=others):
             """Of the share of events that are so, among those that are there."""
@@ -129,7 +126,7 @@ def test_a_class_that_only_one_block_has_tells_nothing_and_harms_nothing() -> No
     order = np.argsort(labels, kind="stable")
     reference = cheaply(SCHEMA, g[order], labels[order], x[order], cut(1_000, labels.size))
     assert np.isfinite(reference.blocks.distances).all()
-    assert np.isfinite(residuals(reference.blocks.sums, reference.blocks.counts)).all()
+    assert np.isfinite(reference.blocks.mapped.residuals).all()
 
 
 def test_fit_cuts_by_the_times_of_the_events() -> None:

@@ -1,0 +1,106 @@
+"""How far one feature is from the reference in windows without a shift: laws of its distance and of its missing values.
+
+Under sampling a distance D of m comparable rows has E[D^2] = s^2 / m with s^2 known: pi^2 / 12 for Kolmogorov's, and
+for shares of categories that of the mean deviation of normal gaps. Of the blocks of the hold-out
+
+    x^2 = max(mean D_jk^2 - s^2 mean 1 / m_k, 0)
+
+is what real time adds, whatever the size of a window; and in one that counts for m rows the logarithm of D_j follows
+Student's law about the blocks' mean, moved by ln sqrt((x^2 + s^2 / m) / mean D_jk^2).
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import stdtr
+
+from monitor.arrays import Vector
+from monitor.shifts.prepared import Prepared, SortedColumn
+from monitor.shifts.profile import FeatureProfile
+from monitor.shifts.variation import Law
+from monitor.tolerances import EXCHANGEABLE
+
+KOLMOGOROV_MEAN, KOLMOGOROV_SPREAD = float(np.sqrt(np.pi / 2) * np.log(2)), 0.2603
+KOLMOGOROV_SQUARE = np.pi**2 / 12
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceLaw:
+    """Of one feature."""
+
+    law: Law | None
+    """None where the blocks are no farther apart than samples."""
+    square: float
+    """mean D_jk^2."""
+    beyond: float
+    """x^2."""
+    sampling: float
+    """s^2."""
+    missing_mean: float
+    missing_spread: float
+    blocks: int
+
+    def p_value(self, distance: float, rows: float) -> float:
+        """Of a distance in a window that counts for so many rows; 0 where there is nothing but sampling to think of."""
+        if self.law is None or rows <= 0:
+            return 0.0
+        moved = np.log((self.beyond + self.sampling / rows) / self.square) / 2
+        return replace(self.law, mean=self.law.mean + float(moved)).p_value(distance)
+
+    def missing_p(self, beyond: float) -> float:
+        """Of a share of missing values that is so much beyond what the class mix leads to expect."""
+        if self.missing_spread == 0:
+            return 0.0
+        away = abs(beyond - self.missing_mean) / (self.missing_spread * np.sqrt(1 + 1 / self.blocks))
+        return float(2 * stdtr(self.blocks - 1, -away))
+
+
+@lru_cache(maxsize=64)
+def distance_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
+    """One for each feature; none where there are no blocks."""
+    blocks = reference.hold_out
+    if blocks is None:
+        return ()
+    pairs = zip(reference.features, blocks.distances.T, blocks.missing.T, strict=True)
+    return tuple(_law(*each, blocks.mapped.rows, reference.source_priors) for each in pairs)
+
+
+@lru_cache(maxsize=64)
+def score_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
+    """One for each posterior."""
+    blocks = reference.hold_out
+    if blocks is None:
+        return ()
+    never = np.zeros(blocks.number)
+    pairs = zip(reference.posteriors, blocks.score_distances.T, strict=True)
+    return tuple(_law(*each, never, blocks.mapped.rows, reference.source_priors) for each in pairs)
+
+
+def _law(
+    feature: SortedColumn | FeatureProfile, distances: Vector, missing: Vector, rows: Vector, priors: Vector
+) -> DistanceLaw:
+    rows = rows * (1 - float(priors @ feature.missing))
+    number, square = distances.size, float((distances**2).mean())
+    mean, spread, sampling = _under_sampling(feature)
+    z = (float((np.sqrt(rows) * distances).mean()) - mean) / (spread / np.sqrt(number))
+    beyond = max(square - sampling * float((1 / np.maximum(rows, 1.0)).mean()), 0.0)
+    law = Law.of(distances) if z >= EXCHANGEABLE and (distances > 0).all() else None
+    return DistanceLaw(law, square, beyond, sampling, float(missing.mean()), float(missing.std(ddof=1)), number)
+
+
+def _under_sampling(feature: SortedColumn | FeatureProfile) -> tuple[float, float, float]:
+    """Mean and standard deviation of sqrt(m) D, and the mean of its square.
+
+    For shares q_v: the gaps are about normal, so E = sum_v sqrt(2 q_v (1 - q_v) / pi) / 2, and of the v - 1 that are
+    free each has a relative standard deviation of sqrt(pi / 2 - 1).
+    """
+    if isinstance(feature, SortedColumn):
+        return KOLMOGOROV_MEAN, KOLMOGOROV_SPREAD, KOLMOGOROV_SQUARE
+    counts = feature.counts.sum(axis=0)
+    shares = counts / max(float(counts.sum()), 1.0)
+    shares = shares[shares > 0]
+    mean = float(np.sqrt(2 * shares * (1 - shares) / np.pi).sum() / 2)
+    relative = (np.pi / 2 - 1) / max(shares.size - 1, 1)
+    mean = max(mean, 1e-9)
+    return mean, mean * float(np.sqrt(relative)), mean**2 * (1 + float(relative))

@@ -1,0 +1,92 @@
+"""How much windows differ that nothing has happened to: a covariance and a law from the blocks of the hold-out.
+
+The tests of `fit` take events as independent draws. Real weeks differ by more: by the factor mu, the design effect.
+Here the blocks' own residuals (`blocks`) say by how much and in which directions, and each block, held against the
+others by the same test as a window, says what the test's statistic does when nothing has happened.
+
+Notation. C the covariance of one event within the classes at the hold-out's mix, W = (C + ridge)^-1; m_k the rows that
+sampling error of e_k counts for, m their mean. With z_k = sqrt(m_k) W^(1/2) e_k (Ledoit and Wolf 2004)
+
+    M = Z'Z / K,   mu = tr M / d,   d^2 = |M - mu I|^2
+    lambda = min(sum_k |z_k z_k' - M|^2 / K^2, d^2) / d^2
+    M* = (1 - lambda) M + lambda mu I
+
+The eigenvalues l of M* say how many times as much as under sampling a block varies; 1 is what sampling makes. In a
+window that counts for n rows the rest is as large as it is in a block: l(n) = 1 + (l - 1) n / m; where l < 1, no less
+than l. Hence V(n) = [W^(-1/2) M*(n) W^(-1/2)] / n, a multiple of the sampling covariance plus K directions: the inverse
+costs next to nothing beyond W (Woodbury).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr
+
+from monitor.arrays import Matrix, Vector
+from monitor.tolerances import SMALLEST_VARIANCE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """What the logarithm of a positive statistic is in windows without a shift."""
+
+    mean: float
+    spread: float
+    blocks: int
+
+    @classmethod
+    def of(cls, statistics: Vector) -> "Law":
+        """From its value in each block."""
+        logs = np.log(np.maximum(statistics, np.finfo(np.float64).tiny))
+        return cls(float(logs.mean()), float(logs.std(ddof=1)), statistics.size)
+
+    def p_value(self, statistic: float) -> float:
+        """P(t_{K-1} > (ln T - mean) / (s sqrt(1 + 1/K)))."""
+        if statistic <= 0:
+            return 1.0
+        away = (np.log(statistic) - self.mean) / max(self.spread * np.sqrt(1 + 1 / self.blocks), 1e-12)
+        return float(stdtr(self.blocks - 1, -away))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variation:
+    """Of some coordinates of the map, between windows without a shift."""
+
+    rows: float
+    """m."""
+    floor: float
+    """lambda mu: the eigenvalue of all directions that the blocks do not single out."""
+    levels: Vector
+    """The other eigenvalues l."""
+    directions: Matrix
+    """Their directions, W-orthonormal, (coordinates, blocks)."""
+    design_effect: float
+    """mu."""
+
+    def inverse(self, sampling: Matrix, rows: float) -> Matrix:
+        """V(n)^-1 where `sampling` is the inverse of the sampling covariance and the window counts for so many rows."""
+        floor, levels = self._at(self.floor, rows), self._at(self.levels, rows)
+        seen = sampling @ self.directions
+        beyond = np.maximum(levels - floor, 0.0) / rows
+        inner = floor * np.eye(levels.size) + (self.directions.T @ seen) * beyond
+        return np.asarray((sampling - (seen * beyond) @ np.linalg.solve(inner, seen.T)) / floor)
+
+    def _at(self, levels: Vector | float, rows: float) -> Vector:
+        ratio = rows / self.rows
+        return np.asarray(1.0 + (np.asarray(levels) - 1.0) * np.where(np.asarray(levels) > 1.0, ratio, min(ratio, 1.0)))
+
+
+def shrunk(scaled: Matrix, products: Matrix, rows: float) -> Variation:
+    """From sqrt(m_k) e_k, (blocks, coordinates), and their products z_j' z_k."""
+    blocks, coordinates = scaled.shape
+    values, vectors = np.linalg.eigh(products / blocks)
+    values = np.maximum(values, 0.0)
+    mu = max(float(values.sum()) / coordinates, SMALLEST_VARIANCE)
+    squares = float((values**2).sum())
+    apart = squares - coordinates * mu**2
+    noise = (float((np.diag(products) ** 2).sum()) - blocks * squares) / blocks**2
+    weight = min(max(noise / apart, 0.0), 1.0) if apart > 0 else 1.0
+    seen = values > SMALLEST_VARIANCE * mu
+    directions = scaled.T @ vectors[:, seen] / np.sqrt(blocks * values[seen])
+    levels = (1 - weight) * values[seen] + weight * mu
+    return Variation(rows, weight * mu, levels, directions, mu)

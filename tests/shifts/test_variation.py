@@ -1,0 +1,129 @@
+"""Windows are held against how much the blocks of the hold-out differ, and against sampling alone where they do not."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import kstwobign
+
+from monitor import assess
+from monitor.assessment import Verdict
+from monitor.ports.schema import Feature, StreamSchema
+from monitor.reference.blocks import cut
+from monitor.shifts import fit
+from monitor.shifts.blocks import BlockSums
+from monitor.shifts.distance_laws import KOLMOGOROV_MEAN, KOLMOGOROV_SPREAD, KOLMOGOROV_SQUARE, distance_laws
+from monitor.shifts.prepared import prepare
+from monitor.shifts.variation import Law, shrunk
+from monitor.windows import Window
+from tests.assessment import worlds
+
+ROWS = 250
+BLOCKS = 24
+
+
+def drawn(blocks, seed, spread):
+    """Blocks of the world of the tests, each with centres of its own: off by so many standard deviations."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(3, size=ROWS * blocks, p=worlds.PRIORS)
+    x = worlds.features(labels, rng) + np.repeat(spread * rng.normal(size=(blocks, 4)), ROWS, axis=0)
+    return x, labels
+
+
+@cache
+def reference(spread, *, seed=0, block=ROWS):
+    """A hold-out of such blocks."""
+    x, labels = drawn(BLOCKS, seed, spread)
+    schema = StreamSchema("world", ("a", "b", "c"), tuple(Feature(f"x{j}") for j in range(4)))
+    blocks = None if block is None else cut(block, labels.size)
+    return worlds.cheaply(schema, worlds.posteriors(x), labels, x, blocks)
+
+
+def windows(number, spread, change=lambda x: None):
+    """Windows of the same kind, after a change."""
+    x, _ = drawn(number, 100, spread)
+    for part in np.split(x, number):
+        change(part)
+        yield Window.of(worlds.posteriors(part), part)
+
+
+def verdicts(known, told):
+    """What is said of each."""
+    return [assess(window, known).verdict for window in told]
+
+
+def test_calm_windows_of_a_stream_that_varies_are_stable_and_are_not_without_blocks() -> None:
+    calm = list(windows(40, 0.25))
+    assert verdicts(reference(0.25), calm).count(Verdict.STABLE) >= 37
+    assert verdicts(reference(0.25, block=None), calm).count(Verdict.STABLE) <= 20
+
+
+def test_a_changed_unit_is_found_on_top_of_natural_variation() -> None:
+    def doubled(x):
+        x[:, 1] *= 2.54
+
+    told = [assess(window, reference(0.25)) for window in windows(20, 0.25, doubled)]
+    assert sum(one.verdict is not Verdict.STABLE for one in told) >= 19
+
+
+def test_on_independent_events_the_test_is_that_without_blocks() -> None:
+    with_blocks, without = prepare(reference(0.0)), prepare(reference(0.0, block=None))
+    assert fit.block_matches(with_blocks.moments).variation is None
+    mean = with_blocks.moments.means[0]
+    assert fit.match(with_blocks.moments, mean, 300).p_value == fit.match(without.moments, mean, 300).p_value
+
+
+def test_few_references_of_independent_events_are_taken_for_ones_that_vary() -> None:
+    rng = np.random.default_rng(0)
+    counts, varied = np.full((20, 2), 50.0), 0
+    for _ in range(200):
+        sums = rng.normal(size=(20, 2, 30)) * np.sqrt(50)
+        blocks = BlockSums(sums, counts)
+        scaled = np.sqrt(blocks.rows)[:, None] * blocks.residuals
+        varied += not fit.exchangeable(scaled @ scaled.T, np.eye(30))
+    assert varied <= 20
+
+
+def test_the_covariance_is_that_of_ledoit_and_wolf_at_the_size_of_a_block() -> None:
+    rng = np.random.default_rng(0)
+    c = np.diag(rng.uniform(0.5, 2, 6))
+    w, m = np.linalg.inv(c), 40.0
+    scaled = rng.multivariate_normal(np.zeros(6), c + 3 * np.outer(np.ones(6), np.ones(6)), 15)
+    found = shrunk(scaled, scaled @ w @ scaled.T, m)
+    root = np.diag(np.sqrt(1 / np.diag(c)))
+    z = scaled @ root
+    whole = z.T @ z / 15
+    mu = np.trace(whole) / 6
+    apart = ((whole - mu * np.eye(6)) ** 2).sum()
+    noise = sum(((np.outer(row, row) - whole) ** 2).sum() for row in z) / 15**2
+    weight = min(noise, apart) / apart
+    star = (1 - weight) * whole + weight * mu * np.eye(6)
+    back = np.linalg.inv(root)
+    assert found.design_effect == pytest.approx(mu)
+    np.testing.assert_allclose(found.inverse(w * m, m), np.linalg.inv(back @ star @ back / m), rtol=1e-8)
+    values, vectors = np.linalg.eigh(star)
+    longer = vectors @ np.diag(np.where(values > 1, 1 + (values - 1) * 3, values)) @ vectors.T
+    np.testing.assert_allclose(
+        found.inverse(w * 3 * m, 3 * m), np.linalg.inv(back @ longer @ back / (3 * m)), rtol=1e-8
+    )
+
+
+def test_a_statistic_is_held_against_the_blocks_by_student_s_law() -> None:
+    law = Law.of(np.exp(np.array([1.0, 2.0, 3.0])))
+    assert law.p_value(np.exp(2.0)) == pytest.approx(0.5)
+    assert law.p_value(np.exp(9.0)) == pytest.approx(0.0131, abs=0.0002)
+    assert law.p_value(0.0) == 1.0
+
+
+def test_the_moments_of_kolmogorov_s_law_are_right() -> None:
+    assert kstwobign.mean() == pytest.approx(KOLMOGOROV_MEAN, abs=1e-6)
+    assert kstwobign.std() == pytest.approx(KOLMOGOROV_SPREAD, abs=1e-3)
+    assert kstwobign.var() + kstwobign.mean() ** 2 == pytest.approx(KOLMOGOROV_SQUARE, abs=1e-6)
+
+
+def test_a_feature_is_as_far_from_the_reference_as_time_takes_it_whatever_the_size_of_the_window() -> None:
+    laws = distance_laws(prepare(reference(0.25)))
+    assert all(law.law is not None for law in laws)
+    assert all(law.p_value(0.04, 5_000) > law.p_value(0.12, 5_000) for law in laws)
+    assert min(law.p_value(0.05, 1e6) for law in laws) > 0.05
+    assert not any(law.law for law in distance_laws(prepare(reference(0.0, seed=1))))
