@@ -145,6 +145,13 @@ class KafkaSource:
         if known is not None:
             self._streams.setdefault(known, set()).update(streams)
 
+    def brings(self, streams: Collection[str]) -> Collection[str]:
+        """The streams that our partitions have brought, here or before they came to us."""
+        found = frozenset[str]().union(*(self._streams.get(partition, ()) for partition in self._next))
+        committed = (self._committed.get(partition) for partition in self._next)
+        wanted = frozenset(streams)
+        return found.union(*(shared_with(one.metadata, wanted) for one in committed if one is not None)) & wanted
+
     def streams(self, partition: Partition) -> Collection[str]:
         """The streams that a partition of ours has brought."""
         return self._streams.get(partition, ())

@@ -312,7 +312,6 @@ def served(
 
     history = History(
         {name: facts(name, stream) for name, stream in watched.items()},
-        windows=settings.windows,
         caps=Caps(settings.max_features, settings.max_segment_features, settings.max_classes),
         source=ends[0],
         sink=ends[1],

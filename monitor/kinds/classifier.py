@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from monitor.assessment import Assessment, Verdict, assess, verdicts
-from monitor.kinds.class_mix import ClassifierFacts, read
+from monitor.kinds.class_mix import ClassifierFacts, ClassMixAnswer, read
 from monitor.kinds.kind import Declared, Kind
 from monitor.reference import Reference, largest_atom
 from monitor.shifts import follow
@@ -48,5 +48,6 @@ CLASSIFIER = Kind(
     described=_described,
     sample=lambda window, reference: reference.prepare(spread_rows(window)).posteriors,
     facts=ClassifierFacts.of,
+    answer=ClassMixAnswer,
     read=read,
 )

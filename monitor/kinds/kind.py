@@ -51,6 +51,8 @@ class Kind(Generic[ReferenceT, AssessedT]):
     """Some of the events' posteriors, for a detector of changes that looks at events; None where they have none."""
     facts: Callable[[ReferenceT], ModelFacts]
     """What is shown of the model before the first window."""
+    answer: type[Answer]
+    """What `read` makes."""
     read: Callable[[AssessedT, WindowSummary, Recalibration], Answer]
     """What is remembered of a window beyond what is remembered of all; the recalibration is the published one."""
 

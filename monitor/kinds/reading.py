@@ -114,8 +114,6 @@ class Reading(Generic[AnswerT_co]):
     """The reason for that."""
     doubt: str
     """Why labels of earlier windows say that the estimates are off; empty if they do not."""
-    seconds: float
-    """How long the assessment took."""
 
     def strongest(self, most: int) -> list[int]:
         """The numbers of the features with the largest effects, at most so many, in the order of the features."""
@@ -134,7 +132,6 @@ def reading_of(
     recalibration: Recalibration,
     *,
     doubt: str,
-    seconds: float,
 ) -> AnyReading:
     """What is remembered of an assessed window; the recalibration is that which was published."""
     compared = assessment.compared
@@ -160,7 +157,6 @@ def reading_of(
         apply=recalibration.apply,
         why=recalibration.reason,
         doubt=doubt,
-        seconds=seconds,
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from monitor.assessment import assess_regression, verdicts
 from monitor.kinds.kind import Kind
-from monitor.kinds.relation import RegressorFacts, read
+from monitor.kinds.relation import RegressorFacts, RelationAnswer, read
 from monitor.reference import RegressionReference
 from monitor.windows import EvidencePlan, Plan, TimePlan
 
@@ -32,5 +32,6 @@ REGRESSOR = Kind(
     described=_described,
     sample=lambda _window, _reference: None,
     facts=RegressorFacts.of,
+    answer=RelationAnswer,
     read=read,
 )

@@ -1,7 +1,7 @@
 """What happened lately, for those who look from outside: an observer on the loop that others read as one frozen value.
 
 The loop writes, any thread reads: each happening makes a new `Snapshot`, and a reader holds on to the one it took. No
-lock is held while somebody renders a page. Memory is bounded by the number of windows kept for each stream.
+lock is held while somebody renders a page. What is shown of past windows is what is known over windows.
 """
 
 from collections import Counter
@@ -11,9 +11,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from monitor.kinds import AnyReading
 from monitor.labels import OutcomeResult
-from monitor.limits import REPORT_SECONDS, SEGMENT_TRACKS, SEGMENT_WINDOWS
+from monitor.limits import REPORT_SECONDS
 from monitor.observers.snapshot import ITERATIONS, SECONDS, BucketCounts, Caps, Flow, Snapshot, StreamFacts, Track
 from monitor.ports import Reporting, ReportingSink
 from monitor.service import (
@@ -24,12 +23,12 @@ from monitor.service import (
     LabelsWaiting,
     OutcomeKnown,
     Reassigned,
+    Remembered,
     StateAdvanced,
     Turned,
     WindowAssessed,
 )
-
-_ENCODER = msgspec.json.Encoder(order="deterministic")
+from monitor.state import OUTCOMES, WINDOWS, Known, WindowSeen, owner, surplus
 
 
 class History:
@@ -39,13 +38,11 @@ class History:
         self,
         facts: Mapping[str, StreamFacts],
         *,
-        windows: int,
         caps: Caps = Caps(),
         source: object = None,
         sink: object = None,
         clock: Clock = Clock(),
     ) -> None:
-        self._windows = windows
         self._source = source if isinstance(source, Reporting) else None
         self._sink = sink if isinstance(sink, ReportingSink) else None
         self._clock = clock
@@ -88,6 +85,8 @@ class History:
             self._snapshot = replace(self._snapshot, flow=replace(self._snapshot.flow, label_flow=happening.flow))
         elif isinstance(happening, StateAdvanced):
             self._snapshot = self._with_states(happening)
+        elif isinstance(happening, Remembered):
+            self._snapshot = self._with_remembered(happening.known)
         elif isinstance(happening, Turned):
             self._snapshot = replace(self._snapshot, flow=self._turned(happening))
         elif isinstance(happening, Committed):
@@ -152,57 +151,61 @@ class History:
 
     def _with_window(self, assessed: WindowAssessed) -> Snapshot:
         before, reading = self._snapshot, assessed.reading
-        stream, segment = reading.key.stream, reading.key.segment
-        track = self._extended(before.tracks.get(stream, {}).get(segment), reading, assessed)
-        tracks = {**before.tracks, stream: _bounded({**before.tracks.get(stream, {}), segment: track})}
+        stream = reading.key.stream
         dropped = {**before.dropped, stream: before.dropped.get(stream, 0) + before.caps.dropped(reading)}
-        before = replace(before, tracks=tracks, dropped=dropped, generation=before.generation + 1)
-        if segment:
-            return before
+        if reading.key.segment:
+            return replace(before, dropped=dropped)
         outcome, window = (stream, reading.verdict), reading.key.id
         iterations = dict(before.iterations)
         if reading.answer.iterations is not None:
             iterations[stream] = iterations[stream].plus(reading.answer.iterations, window)
         return replace(
             before,
+            dropped=dropped,
             windows={**before.windows, outcome: before.windows.get(outcome, 0) + 1},
             last_window={**before.last_window, outcome: window},
             assessing={**before.assessing, stream: before.assessing[stream].plus(assessed.seconds, window)},
             iterations=iterations,
         )
 
-    def _extended(self, track: Track | None, reading: AnyReading, assessed: WindowAssessed) -> Track:
-        kept = min(self._windows, SEGMENT_WINDOWS) if reading.key.segment else self._windows
-        earlier = track.readings[-(kept - 1) :] if track is not None and kept > 1 else ()
-        recalibration = _ENCODER.encode(assessed.recalibration)
-        newest = Track((*earlier, reading), assessed.assessment, recalibration, self.now())
-        return newest if track is None else replace(newest, known=track.known)
-
-    def _with_states(self, advanced: StateAdvanced) -> Snapshot:
-        before, stream, segment = self._snapshot, advanced.key.stream, advanced.key.segment
-        track = before.tracks.get(stream, {}).get(segment)
-        if track is None:
-            return before
-        track = replace(track, known=advanced.known)
-        tracks = {**before.tracks, stream: {**before.tracks[stream], segment: track}}
-        return replace(before, tracks=tracks, generation=before.generation + 1)
-
     def _with_outcome(self, outcome: OutcomeResult) -> Snapshot:
         before, stream = self._snapshot, outcome.stream
-        earlier = before.outcomes.get(stream, ())[-(self._windows - 1) :] if self._windows > 1 else ()
         counts = {(stream, name): count for name, count in msgspec.structs.asdict(outcome.labels).items()}
         return replace(
             before,
-            outcomes={**before.outcomes, stream: (*earlier, outcome)},
             outcome_count={**before.outcome_count, stream: before.outcome_count.get(stream, 0) + 1},
             outcome_labels=dict(Counter(before.outcome_labels) + Counter(counts)),
-            generation=before.generation + 1,
         )
 
+    def _with_states(self, advanced: StateAdvanced) -> Snapshot:
+        before, (stream, segment) = self._snapshot, owner(advanced.seen)
+        tracks = dict(before.tracks.get(stream, {}))
+        assessed_at = self.now() if isinstance(advanced.seen, WindowSeen) else tracks[segment].assessed_at
+        tracks[segment] = Track(advanced.known, assessed_at)
+        oldest = surplus({name: track.known for name, track in tracks.items()})
+        if oldest is not None:
+            del tracks[oldest]
+        return self._showing({**before.tracks, stream: tracks})
 
-def _bounded(tracks: dict[str, Track]) -> dict[str, Track]:
-    """The whole stream and the segments seen last: values of a segment that never comes again are let go."""
-    if len(tracks) <= SEGMENT_TRACKS:
-        return tracks
-    oldest = min((name for name in tracks if name), key=lambda name: tracks[name].latest.key.end)
-    return {name: track for name, track in tracks.items() if name != oldest}
+    def _with_remembered(self, known: Mapping[str, Mapping[str, Known]]) -> Snapshot:
+        """What a process knows from others. Windows that were compared with another reference are not shown."""
+        before, now = self._snapshot, self.now()
+        tracks = {}
+        for stream, segments in known.items():
+            shown = {name: one for name, one in segments.items() if one.reference == before.facts[stream].reference}
+            earlier = before.tracks.get(stream, {})
+            tracks[stream] = {
+                name: Track(one, earlier[name].assessed_at if _same(earlier.get(name), one) else now)
+                for name, one in shown.items()
+                if one.entries(WINDOWS)
+            }
+        return self._showing(tracks)
+
+    def _showing(self, tracks: Mapping[str, Mapping[str, Track]]) -> Snapshot:
+        outcomes = {stream: track[""].known.entries(OUTCOMES) for stream, track in tracks.items() if "" in track}
+        return replace(self._snapshot, tracks=tracks, outcomes=outcomes, generation=self._snapshot.generation + 1)
+
+
+def _same(track: Track | None, known: Known) -> bool:
+    """Whether both end with the same window."""
+    return track is not None and track.known.until == known.until

@@ -21,7 +21,8 @@ from monitor.service import (
     StateAdvanced,
     WindowAssessed,
 )
-from monitor.state import AlarmState, ChangeState
+from monitor.state import AlarmState, ChangeState, Known, WindowSeen
+from monitor.windows import WindowKey
 
 _LOG = logging.getLogger("shiftwatch")
 _OURS = (_LOG, logging.getLogger("monitor"), logging.getLogger("connectors"))
@@ -61,8 +62,8 @@ def log(happening: Happening) -> None:
             coverage=outcome.coverage,
             doubt=outcome.doubt,
         )
-    elif isinstance(happening, StateAdvanced):
-        _log_states(happening)
+    elif isinstance(happening, StateAdvanced) and isinstance(happening.seen, WindowSeen):
+        _log_states(happening.seen.window.key, happening.known)
     elif isinstance(happening, BatchTaken) and (happening.rejected or sum(happening.late_after_idle.values())):
         reasons = {f"{stream or '?'}:{reason}": count for (stream, reason), count in happening.rejected.items()}
         late = sum(happening.late_after_idle.values())
@@ -103,8 +104,8 @@ class Totals:
         _say(logging.WARNING if useless else logging.INFO, "ended", **self._counts, **self._reasons)
 
 
-def _log_states(advanced: StateAdvanced) -> None:
-    key, alarm, changes = advanced.key, advanced.known.state(AlarmState), advanced.known.state(ChangeState)
+def _log_states(key: WindowKey, known: Known) -> None:
+    alarm, changes = known.state(AlarmState), known.state(ChangeState)
     where = {"stream": key.stream, "segment": key.segment, "end": _time(key.end)}
     if alarm.turned:
         level, message = (logging.WARNING, "alarm") if alarm.alarm else (logging.INFO, "alarm over")

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from monitor.assessment import Verdict
-from monitor.kinds import AnyReading, Assessed, ModelFacts, kind_of
+from monitor.kinds import AnyReading, ModelFacts, kind_of
 from monitor.labels import LabelFlow, OutcomeResult
 from monitor.limits import CLASS_SERIES, FEATURE_SERIES, SEGMENT_FEATURE_SERIES, STALE_AFTER, STALE_WINDOWS
 from monitor.ports import Report, SinkReport
 from monitor.service import Watched
-from monitor.state import NOTHING, AlarmState, ChangeState, Known
+from monitor.state import WINDOWS, AlarmState, ChangeState, HistoryState, Known
 from monitor.windows import CountPlan, TimePlan
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -95,17 +95,27 @@ def facts(name: str, watched: Watched) -> StreamFacts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """The latest windows of one stream, or of one of its segments; the newest is last."""
+    """The latest windows of one stream, or of one of its segments."""
 
-    readings: tuple[AnyReading, ...]
-    assessment: Assessed
-    """The newest window's, with its whole result."""
-    recalibration: bytes
-    """The newest window's, as JSON."""
+    known: Known
+    """What its windows say together."""
     assessed_at: float
-    """Wall clock, seconds."""
-    known: Known = NOTHING
-    """What the newest window says together with those before it."""
+    """When the newest was assessed; for one that this process has only read of, when that was. Wall clock, seconds."""
+
+    @property
+    def readings(self) -> tuple[AnyReading, ...]:
+        """The windows; the newest is last."""
+        return self.known.entries(WINDOWS)
+
+    @property
+    def result(self) -> bytes:
+        """Of the newest window, as JSON."""
+        return bytes(self.known.state(HistoryState).result)
+
+    @property
+    def recalibration(self) -> bytes:
+        """Of the newest window, as JSON."""
+        return bytes(self.known.state(HistoryState).recalibration)
 
     @property
     def alarm(self) -> AlarmState:

@@ -238,3 +238,7 @@ class Keyed(Protocol):
     def saw(self, partition: str, streams: Collection[str]) -> None:
         """A batch of this partition held events of these streams."""
         ...
+
+    def brings(self, streams: Collection[str]) -> Collection[str]:
+        """Those of these streams that come to this member, as far as commits tell."""
+        ...

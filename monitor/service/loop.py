@@ -20,7 +20,7 @@ from monitor.errors import CommitRefusedError, ConnectorError
 from monitor.events import DecodedBatch, Decoder, Reason, Rejected
 from monitor.labels import Outcome
 from monitor.limits import COMMIT_EVERY, IDLE_AFTER, MOST_WAITING
-from monitor.ports import NEVER, Message, Progress, RawBatch, Sink, Source
+from monitor.ports import NEVER, Keyed, Message, Progress, RawBatch, Sink, Source
 from monitor.service.dead_letters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.service.label_ledger import Ledger, labels_taken
 from monitor.service.label_ledger import message as outcome_message
@@ -42,7 +42,7 @@ from monitor.service.publishing import Watched, messages
 from monitor.service.stream_states import StreamStates
 from monitor.service.under_way import Ready, UnderWay
 from monitor.service.workers import Answers, Assessing, Here
-from monitor.state import Changed
+from monitor.state import Changed, owner
 from monitor.windows import (
     LabelTimes,
     LeftOut,
@@ -156,7 +156,7 @@ class Service:
 
     def _start(self) -> None:
         checkpoint = self._sink.recover()
-        self._take_up_states()
+        self._states.begin()
         self._correcting.begin()
         gone = self._source.start(checkpoint) or ()
         progress = _restored(checkpoint.progress) if checkpoint else {}
@@ -167,6 +167,7 @@ class Service:
         for partition in progress.keys() | set(self._source.partitions()):
             self._begin(partition, progress.get(partition))
         self._ledger.begin(progress.values())
+        self._remember()
 
     def _turn(self) -> None:
         self._follow_reassignment()
@@ -282,22 +283,26 @@ class Service:
         yield outcome_message(seen.result)
         yield from further
         self._tell(OutcomeKnown(seen.result))
+        self._tell(StateAdvanced(seen, self._states.of(*owner(seen))))
 
     def _answered(self, window: Window, mark: int | None, answers: Answers, changed: Changed) -> Iterator[Message]:
         """What is published of a window."""
         for answer in answers:
             published = answer.published
-            key = published.window.key
             assessed = WindowAssessed(
-                published.assessment, published.window, answer.seconds, examined=published.examined
+                published.written.assessment,
+                published.window,
+                answer.seconds,
+                examined=published.examined,
+                written=published.written,
             )
             seen, further = self._states.advance(assessed, changed)
             yield from messages(published, seen)
             yield from further
-            if not key.segment:
+            if not published.window.key.segment:
                 self._ledger.keep(window, seen.assessment, mark)
             self._tell(seen)
-            self._tell(StateAdvanced(key, self._states.of(key.stream, key.segment)))
+            self._tell(StateAdvanced(seen, self._states.of(*owner(seen))))
 
     def _commit(self, checkpoint: WindowCheckpoint, ready: Ready) -> None:
         started = self._clock.elapsed()
@@ -334,13 +339,16 @@ class Service:
             self._begin(partition, came.get(partition))
         self._ledger.begin(came.values())
         if change.came:
-            self._take_up_states()
+            self._states.begin()
             self._correcting.begin()
+        self._remember()
         self._tell(Reassigned(came=frozenset(change.came), gone=change.gone))
 
-    def _take_up_states(self) -> None:
-        self._states.begin()
-        self._tell(Remembered(self._states.all()))
+    def _remember(self) -> None:
+        """Tell what is known of the streams that come here."""
+        known = self._states.all()
+        ours = self._source.brings(known) if isinstance(self._source, Keyed) else known
+        self._tell(Remembered({stream: known[stream] for stream in known if stream in ours}))
 
     def _begin(self, partition: str, progress: PartitionProgress | None) -> None:
         self._windowing.begin(partition, progress)

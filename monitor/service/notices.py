@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from monitor.labels import LabelFlow, OutcomeResult
-from monitor.state import Known, WindowSeen
-from monitor.windows import WindowCheckpoint, WindowKey
+from monitor.state import Known, Seen, WindowSeen
+from monitor.windows import WindowCheckpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,16 @@ WindowAssessed = WindowSeen
 
 @dataclass(frozen=True, slots=True)
 class StateAdvanced:
-    """What is known of a stream, or of a segment, with a window that was assessed."""
+    """What is known of a stream, or of a segment, with a window that was assessed or an outcome."""
 
-    key: WindowKey
+    seen: Seen
     known: Known
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What was known when this process began, or when partitions came: by stream and segment."""
+    """What is known when this process begins, and when partitions come or go: by stream and segment. Other streams are
+    watched by others now."""
 
     known: Mapping[str, Mapping[str, Known]]
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from monitor.assessment import encode
-from monitor.kinds import Assessed, Declared, kind_of
+from monitor.kinds import Declared, kind_of
 from monitor.labels import Awaited
 from monitor.limits import SEGMENTS_WATCHED
-from monitor.ports import Channel, Message
+from monitor.ports import Message
 from monitor.reference import FiledReference
 from monitor.service.corrected_events import Corrected, corrected_events
-from monitor.state import AnyConcern, StatePlan, WindowSeen, concerns_of, examined
+from monitor.state import AnyConcern, StatePlan, WindowSeen, Written, concerns_of, examined
 from monitor.windows import Plan, Window, WindowKey, WindowSummary, by_segment
 
 
@@ -49,13 +49,14 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The assessment of one window, or of one segment of it, and all that is published of it, in this order."""
+    """The assessment of one window, or of one segment of it, and what is published of it."""
 
-    assessment: Assessed
     window: WindowSummary
-    messages: tuple[Message, ...]
+    written: Written
     examined: Mapping[str, Any]
     """What the stream's concerns have taken from the events."""
+    corrected: tuple[Message, ...] = ()
+    """The window's events."""
 
 
 def published(window: Window, watched: Watched) -> Iterator[Published]:
@@ -66,26 +67,19 @@ def published(window: Window, watched: Watched) -> Iterator[Published]:
         assessment = kind.assess(part, reference, watched.declared)
         again = watched.corrected == "window" and not part.key.segment
         yield Published(
-            assessment=assessment,
             window=WindowSummary.of(part, len(reference.schema.classes)),
-            messages=(
-                Message("results", part.key.id.encode(), assessment.to_json()),
-                Message("recalibrations", feed_key(part.key), encode(assessment.recalibration)),
-                *(corrected_events(part, assessment.recalibration) if again else ()),
-            ),
+            written=Written(assessment, assessment.to_json(), encode(assessment.recalibration)),
             examined=examined(concerns, part, assessment),
+            corrected=tuple(corrected_events(part, assessment.recalibration)) if again else (),
         )
 
 
 def messages(published: Published, seen: WindowSeen) -> Iterator[Message]:
-    """What is published of a window, as the concerns of its stream have left it; they rarely change it."""
-    changed: dict[Channel, bytes] = {}
-    if seen.assessment is not published.assessment:
-        changed["results"] = seen.assessment.to_json()
-    if seen.recalibration is not published.assessment.recalibration:
-        changed["recalibrations"] = encode(seen.recalibration)
-    for message in published.messages:
-        yield replace(message, value=changed[message.channel]) if message.channel in changed else message
+    """What is published of a window, as the concerns of its stream have left it."""
+    key = published.window.key
+    yield Message("results", key.id.encode(), seen.result_message)
+    yield Message("recalibrations", feed_key(key), seen.recalibration_message)
+    yield from published.corrected
 
 
 def feed_key(window: WindowKey) -> bytes:

@@ -6,9 +6,8 @@ States are values, so taking back what a refused commit held is to go back to th
 from collections.abc import Iterator, Mapping, Sequence
 
 from monitor.assessment import MessagePart, encode
-from monitor.limits import SEGMENT_TRACKS
 from monitor.ports import Message, ReadBack, Sink
-from monitor.state import NOTHING, AnyConcern, Changed, Known, Seen, SeenT, Step, Whose, WindowSeen, advance
+from monitor.state import NOTHING, AnyConcern, Changed, Known, SeenT, Step, Whose, WindowSeen, advance, owner, surplus
 from monitor.state.records import entry_record, gone_entries, gone_record, read, states_record
 
 SCHEMA_ID = "shiftwatch.continuity.v1"
@@ -57,14 +56,14 @@ class StreamStates:
 
         Whatever has another state now goes to `changed`.
         """
-        stream, segment = _whose(seen)
+        stream, segment = owner(seen)
         before = self.of(stream, segment)
         step = advance(before, self._concerns[stream], seen)
         self._known.setdefault(stream, {})[segment] = changed[stream, segment] = step.known
         return step.seen, [*self._published(before, step), *self._bound(stream, changed)]
 
     def _published(self, before: Known, step: Step[SeenT]) -> Iterator[Message]:
-        seen, (stream, segment) = step.seen, _whose(step.seen)
+        seen, (stream, segment) = step.seen, owner(step.seen)
         yield from step.messages
         if isinstance(seen, WindowSeen) and step.continuity:
             yield _continuity(seen, before, step)
@@ -92,18 +91,11 @@ class StreamStates:
             self._known.setdefault(stream, {})[segment] = known
 
     def _bound(self, stream: str, changed: Changed) -> Iterator[Message]:
-        """A segment whose last window is the oldest is let go where there are too many."""
         segments = self._known[stream]
-        if len(segments) > SEGMENT_TRACKS:
-            oldest = min(filter(None, segments), key=lambda name: (segments[name].until, name))
+        oldest = surplus(segments)
+        if oldest is not None:
             changed[stream, oldest] = None
             yield from gone_entries((stream, oldest), segments.pop(oldest), self._concerns[stream])
-
-
-def _whose(seen: Seen) -> Whose:
-    if isinstance(seen, WindowSeen):
-        return seen.window.key.stream, seen.window.key.segment
-    return seen.result.stream, seen.result.segment
 
 
 def _continuity(seen: WindowSeen, before: Known, step: Step[SeenT]) -> Message:

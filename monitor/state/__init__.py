@@ -8,8 +8,9 @@ from monitor.reference import FiledReference
 from monitor.state.alarms import AlarmState, alarms
 from monitor.state.change_state import Change, ChangeState
 from monitor.state.changes import changes
-from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, WindowSeen
-from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance
+from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, WindowSeen, Written
+from monitor.state.history import OUTCOMES, WINDOWS, HistoryState, outcomes, windows
+from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance, owner, surplus
 from monitor.state.plan import StatePlan
 from monitor.state.trust import TrustState, trust
 from monitor.windows import Window
@@ -17,6 +18,8 @@ from monitor.windows import Window
 __all__ = [
     "CONCERNS",
     "NOTHING",
+    "OUTCOMES",
+    "WINDOWS",
     "Advanced",
     "AlarmState",
     "AnyConcern",
@@ -24,6 +27,7 @@ __all__ = [
     "ChangeState",
     "Changed",
     "Concern",
+    "HistoryState",
     "Known",
     "Ring",
     "Seen",
@@ -33,12 +37,21 @@ __all__ = [
     "TrustState",
     "Whose",
     "WindowSeen",
+    "Written",
     "advance",
     "concerns_of",
     "examined",
+    "owner",
+    "surplus",
 ]
 
-CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] = (trust, alarms, changes)
+CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] = (
+    trust,
+    alarms,
+    changes,
+    windows,
+    outcomes,
+)
 """Every concern, None where a stream has no use for it, in the order in which they are shown a window: those that
 change what is published come before those that look at it."""
 

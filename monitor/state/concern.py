@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from monitor.assessment import encode
 from monitor.kinds import AnyReading, Assessed, kind_of, reading_of
 from monitor.labels import Outcome
 from monitor.ports import Message
@@ -21,6 +22,15 @@ from monitor.recalibration import Recalibration
 from monitor.windows import Window, WindowSummary
 
 StateT = TypeVar("StateT", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An assessment and its messages, written where the window was assessed."""
+
+    assessment: Assessed
+    result: bytes
+    recalibration: bytes
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,8 @@ class WindowSeen:
     """Why labels say that the estimates are off; empty if they do not."""
     examined: Mapping[str, Any] = field(default_factory=dict)
     """By concern: what its `examine` found."""
+    written: Written | None = None
+    """What need not be written again as long as no concern has changed it."""
 
     @property
     def recalibration(self) -> Recalibration:
@@ -45,12 +57,24 @@ class WindowSeen:
         return self.assessment.recalibration if self.feed is None else self.feed
 
     @cached_property
+    def result_message(self) -> bytes:
+        """The result, as it is published."""
+        if self.written is not None and self.written.assessment is self.assessment:
+            return self.written.result
+        return self.assessment.to_json()
+
+    @cached_property
+    def recalibration_message(self) -> bytes:
+        """What the feed says, as it is published."""
+        if self.written is not None and self.written.assessment.recalibration is self.recalibration:
+            return self.written.recalibration
+        return encode(self.recalibration)
+
+    @cached_property
     def reading(self) -> AnyReading:
         """What is remembered of it: made once, for whoever asks first."""
         answer = kind_of(self.assessment).read(self.assessment, self.window, self.recalibration)
-        return reading_of(
-            self.assessment, answer, self.window, self.recalibration, doubt=self.doubt, seconds=self.seconds
-        )
+        return reading_of(self.assessment, answer, self.window, self.recalibration, doubt=self.doubt)
 
 
 Seen = WindowSeen | Outcome
@@ -89,9 +113,15 @@ class Concern(Generic[StateT]):
     """What the concern needs of the events themselves: called where the window is assessed, in another process as a
     rule. What it finds is small, can be pickled, and depends on the window and the assessment alone."""
     entries: int = 0
-    """How many windows are remembered one by one, each as a record of its own."""
+    """How many entries of a whole stream are remembered, each as a record of its own."""
+    segment_entries: int = 0
+    """The same of each of its segments."""
     entry: Any = None
     """The type of an entry."""
+
+    def most(self, segment: str) -> int:
+        """How many entries are remembered of a segment, or of a whole stream."""
+        return self.segment_entries if segment else self.entries
 
 
 AnyConcern = Concern[Any]

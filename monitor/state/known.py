@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, cast
 
+from monitor.limits import SEGMENT_TRACKS
 from monitor.ports import Message
-from monitor.state.concern import AnyConcern, SeenT, StateT, WindowSeen
+from monitor.state.concern import AnyConcern, Seen, SeenT, StateT, WindowSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,10 @@ class Known:
     rings: Mapping[str, Ring] = field(default_factory=dict)
     """By concern, of those that remember windows one by one."""
 
+    def entries(self, concern: str) -> tuple[Any, ...]:
+        """What a concern remembers one by one; the newest is last."""
+        return self.rings.get(concern, Ring()).entries
+
     def state(self, kind: type[StateT]) -> StateT:
         """The state of this type; as it begins, where there is none."""
         return next((state for state in self.states.values() if isinstance(state, kind)), kind())
@@ -43,6 +48,14 @@ NOTHING = Known()
 
 Whose = tuple[str, str]
 """A stream and a segment; the segment of a whole stream is empty."""
+
+
+def owner(seen: Seen) -> Whose:
+    """Of which stream and segment a window or an outcome is."""
+    key = seen.window.key if isinstance(seen, WindowSeen) else seen.result
+    return key.stream, key.segment
+
+
 Changed = dict[Whose, Known | None]
 """What is known of whom since something happened; None: nothing is to be known of it any more."""
 
@@ -62,6 +75,13 @@ class Step(Generic[SeenT]):
     """With the first window under another reference: which concern goes on, and which begins anew."""
 
 
+def surplus(segments: Mapping[str, Known]) -> str | None:
+    """The segment to let go of where a stream has too many: the one whose last window is the oldest."""
+    if len(segments) <= SEGMENT_TRACKS:
+        return None
+    return min(filter(None, segments), key=lambda name: (segments[name].until, name))
+
+
 def advance(known: Known, concerns: Sequence[AnyConcern], seen: SeenT) -> Step[SeenT]:
     """Show a window or an outcome to every concern, to each as the one before has left it."""
     continuity: Mapping[str, str] = {}
@@ -75,8 +95,9 @@ def advance(known: Known, concerns: Sequence[AnyConcern], seen: SeenT) -> Step[S
         states[concern.name] = advanced.state
         messages += advanced.messages
         seen = seen if advanced.seen is None else cast(SeenT, advanced.seen)
-        if advanced.entry is not None:
-            rings[concern.name] = rings.get(concern.name, Ring()).plus(advanced.entry, concern.entries)
+        most = concern.most(owner(seen)[1])
+        if advanced.entry is not None and most:
+            rings[concern.name] = rings.get(concern.name, Ring()).plus(advanced.entry, most)
             remembered.append(concern.name)
     return Step(replace(known, states=states, rings=rings), seen, messages, remembered, continuity)
 
@@ -87,5 +108,6 @@ def _under(reference: str, known: Known, concerns: Sequence[AnyConcern]) -> tupl
         return known, {}
     anew = {concern.name for concern in concerns if concern.new_reference == "begins anew"}
     states = {name: state for name, state in known.states.items() if name not in anew}
+    rings = {name: Ring((), ring.count) if name in anew else ring for name, ring in known.rings.items()}
     continuity = {concern.name: concern.new_reference for concern in concerns} if known.reference else {}
-    return replace(known, reference=reference, states=states), continuity
+    return replace(known, reference=reference, states=states, rings=rings), continuity

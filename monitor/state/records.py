@@ -27,8 +27,8 @@ class _States(msgspec.Struct, frozen=True, tag="states"):
     until: int
     states: dict[str, tuple[int, msgspec.Raw]]
     """By concern: the version of what is written, and the state."""
-    counts: dict[str, int]
-    """By concern: how many entries there have ever been."""
+    counts: dict[str, tuple[int, int]]
+    """By concern: how many entries there have ever been, and how many of them are remembered."""
 
 
 class _Gone(msgspec.Struct, frozen=True, tag="gone"):
@@ -72,7 +72,7 @@ def states_record(whose: Whose, known: Known, concerns: Sequence[AnyConcern]) ->
         for concern in concerns
         if concern.name in known.states
     }
-    counts = {name: ring.count for name, ring in known.rings.items()}
+    counts = {name: (ring.count, len(ring.entries)) for name, ring in known.rings.items()}
     return _record(_key(whose), _States(*whose, known.reference, known.until, states, counts))
 
 
@@ -80,7 +80,7 @@ def entry_record(whose: Whose, known: Known, concern: AnyConcern) -> Message:
     """The newest entry of a concern, in the place of the oldest."""
     ring = known.rings[concern.name]
     entry = msgspec.Raw(_ENCODER.encode(ring.entries[-1]))
-    key = _key(whose, concern.name, ring.count % concern.entries)
+    key = _key(whose, concern.name, ring.count % concern.most(whose[1]))
     return _record(key, _Entry(*whose, concern.name, concern.version, ring.count, entry))
 
 
@@ -92,7 +92,7 @@ def gone_record(whose: Whose) -> Message:
 def gone_entries(whose: Whose, known: Known, concerns: Sequence[AnyConcern]) -> Iterator[Message]:
     """Nor of the windows that concerns remembered one by one."""
     for concern in concerns:
-        for slot in range(min(known.rings.get(concern.name, Ring()).count, concern.entries)):
+        for slot in range(min(known.rings.get(concern.name, Ring()).count, concern.most(whose[1]))):
             yield Message("states", _key(whose, concern.name, slot), b"")
 
 
@@ -125,15 +125,15 @@ def _known(head: _States, concerns: Sequence[AnyConcern], entries: Mapping[str, 
         if concern.name in head.states
     }
     rings = {
-        concern.name: _ring(concern, head.counts[concern.name], entries.get(concern.name, {}))
+        concern.name: _ring(concern, *head.counts[concern.name], entries.get(concern.name, {}))
         for concern in concerns
         if concern.name in head.counts
     }
     return Known(head.reference, head.until, states, rings)
 
 
-def _ring(concern: AnyConcern, count: int, entries: Mapping[int, _Entry]) -> Ring:
-    newest = sorted(number for number in entries if count - concern.entries < number <= count)
+def _ring(concern: AnyConcern, count: int, remembered: int, entries: Mapping[int, _Entry]) -> Ring:
+    newest = sorted(number for number in entries if count - remembered < number <= count)
     kept = [entries[number] for number in newest]
     return Ring(
         tuple(

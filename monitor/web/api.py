@@ -73,7 +73,7 @@ class Api:
         snapshot = self.history.snapshot
         facts = _facts(request, snapshot)
         track = _known(_track(snapshot, facts, request.query_params.get("segment", "")))
-        return answer(request, track.assessment.to_json())
+        return answer(request, track.result)
 
     async def outcomes(self, request: Request) -> Response:
         """How the estimates of the last windows whose labels have come had fared, the newest first."""

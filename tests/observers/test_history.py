@@ -8,6 +8,7 @@ from monitor.assessment.verdict import Verdict
 from monitor.limits import SEGMENT_TRACKS, SEGMENT_WINDOWS
 from monitor.observers.snapshot import SECONDS, BucketCounts
 from monitor.service.notices import Reassigned
+from monitor.state import Ring
 from tests.web.made_up import MINUTE, Lagging, Story
 
 
@@ -119,8 +120,9 @@ def test_a_track_is_stale_three_windows_after_its_last_and_not_before_five_minut
     assert not track.stale(story.now / 1e6 + 299)
     assert track.stale(story.now / 1e6 + 301)
     hour = replace(track.latest, key=replace(track.latest.key, start=track.latest.key.end - 60 * MINUTE))
-    assert not replace(track, readings=(hour,)).stale(story.now / 1e6 + 3 * 3600 - 1)
-    assert replace(track, readings=(hour,)).stale(story.now / 1e6 + 3 * 3600 + 1)
+    long = replace(track, known=replace(track.known, rings={"windows": Ring((hour,), 1)}))
+    assert not long.stale(story.now / 1e6 + 3 * 3600 - 1)
+    assert long.stale(story.now / 1e6 + 3 * 3600 + 1)
 
 
 def test_the_truth_is_what_the_labelled_events_say() -> None:

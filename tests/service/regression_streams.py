@@ -11,12 +11,13 @@ from monitor.observers.snapshot import facts
 from monitor.reference.regressor import RegressionReference
 from monitor.regression import Mixture
 from monitor.service.loop import Clock
-from monitor.service.notices import WindowAssessed
 from monitor.service.publishing import Watched
+from monitor.state import WindowSeen
 from monitor.windows.by_count import CountPlan
 from monitor.windows.summary import WindowSummary
 from monitor.windows.window import Window, WindowKey
 from tests.regression import worlds
+from tests.state.windows import Shown
 from tests.web.made_up import MINUTE, START
 
 TRUTH = Mixture.of([0.6, 0.4], [[10.0, 4.0, -2.0], [7.0, 4.5, -1.5]], [1.0, 1.5])
@@ -51,12 +52,11 @@ def story(*windows, segment=""):
     """A history in which each of these windows, a minute long, has been assessed as it ended."""
     now = START
     watched = Watched(reference(), CountPlan(2_000))
-    history = History(
-        {"prices": facts("prices", watched)}, windows=50, clock=Clock(now=lambda: now, elapsed=lambda: now / 1e6)
-    )
+    history = History({"prices": facts("prices", watched)}, clock=Clock(now=lambda: now, elapsed=lambda: now / 1e6))
+    shown = Shown("prices", watched.concerns, history)
     for one in windows:
         now += 0 if segment else MINUTE
         for name in ("", segment) if segment else ("",):
             timed = replace(one, key=WindowKey("prices", name, now - MINUTE, now))
-            history(WindowAssessed(assess_regression(timed, reference()), WindowSummary.of(timed), 0.01))
+            shown.show(WindowSeen(assess_regression(timed, reference()), WindowSummary.of(timed), 0.01))
     return history

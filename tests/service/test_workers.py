@@ -64,7 +64,8 @@ def taken(answer: Answer) -> Answers:
 
 
 def said(done: list[Answers]) -> list[bytes]:
-    return [message.value for answers in done for answer in answers for message in answer.published.messages]
+    written = [answer.published.written for answers in done for answer in answers]
+    return [message for one in written for message in (one.result, one.recalibration)]
 
 
 def process_of_worker() -> int:

@@ -125,7 +125,7 @@ def test_the_service_tells_of_alarms_in_its_history_and_its_log(
     (tmp_path / "events.jsonl").write_bytes(b"\n".join(one for one in records if one) + b"\n")
     (tmp_path / "watch.toml").write_text(CONFIGURATION, encoding="utf-8")
     watched = {"s": Watched(streams.reference(), CountPlan(500))}
-    history = History({"s": facts("s", watched["s"])}, windows=10)
+    history = History({"s": facts("s", watched["s"])})
     with caplog.at_level(logging.INFO, "shiftwatch"):
         assert watch(load(tmp_path / "watch.toml"), tmp_path, [history])
     assert history.snapshot.tracks["s"][""].alarm.alarm

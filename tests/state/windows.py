@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
+from connectors.memory import MemorySink
 from monitor.assessment import assess
 from monitor.reference.classifier import Reference
-from monitor.state import StatePlan, WindowSeen, concerns_of, examined
+from monitor.service.notices import Observer, OutcomeKnown, StateAdvanced
+from monitor.service.stream_states import StreamStates
+from monitor.state import AnyConcern, Seen, StatePlan, WindowSeen, concerns_of, examined, owner
 from monitor.windows import Window, WindowKey, WindowSummary
 from tests.service import streams
 
@@ -31,6 +34,19 @@ def assessed(window: Window, reference: Reference, plan: StatePlan) -> WindowSee
     assessment = assess(window, reference)
     found = examined(concerns_of(plan, reference), window, assessment)
     return WindowSeen(assessment, WindowSummary.of(window, 2), 0.0, examined=found)
+
+
+class Shown:
+    """Shows windows and outcomes to concerns and tells an observer what comes of it, as the loop does."""
+
+    def __init__(self, stream: str, concerns: Sequence[AnyConcern], observer: Observer) -> None:
+        self.states = StreamStates({stream: concerns}, MemorySink())
+        self._observer = observer
+
+    def show(self, what: Seen) -> None:
+        seen, _ = self.states.advance(what, {})
+        self._observer(seen if isinstance(seen, WindowSeen) else OutcomeKnown(seen.result))
+        self._observer(StateAdvanced(seen, self.states.of(*owner(seen))))
 
 
 def story() -> Sequence[WindowSeen]:

@@ -22,14 +22,15 @@ from monitor.service.notices import (
     Committed,
     Happening,
     LabelsWaiting,
-    OutcomeKnown,
     Turned,
-    WindowAssessed,
 )
 from monitor.shifts.feature_tests import Move
+from monitor.state import StatePlan, WindowSeen, concerns_of
 from monitor.windows import WindowCheckpoint
 from monitor.windows.summary import WindowSummary
 from monitor.windows.window import Window, WindowCounts, WindowKey
+from tests.service.streams import reference
+from tests.state.windows import Shown
 
 MINUTE = 60_000_000
 NO_LABELS = Found(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
@@ -44,19 +45,23 @@ class Story:
     classes: int = 3
     features: int = 4
     windows: int = 1_000
+    changes: str | None = None
     caps: Caps = field(default_factory=Caps)
     source: object = None
     sink: object = None
     now: int = START
     number: int = 0
     history: History = field(init=False)
+    last: WindowSeen = field(init=False)
+    """Of the whole stream."""
 
     def __post_init__(self) -> None:
         clock = Clock(now=lambda: self.now, elapsed=lambda: self.now / 1e6)
         told = facts(self.stream, self.classes, self.features)
-        self.history = History(
-            {self.stream: told}, windows=self.windows, caps=self.caps, source=self.source, sink=self.sink, clock=clock
-        )
+        self.history = History({self.stream: told}, caps=self.caps, source=self.source, sink=self.sink, clock=clock)
+        plan = StatePlan(remembered=self.windows, awaiting=True, changes=self.changes)
+        concerns = [one for one in concerns_of(plan, reference()) if one.name != "trust"]
+        self.shown = Shown(self.stream, concerns, self.history)
 
     @property
     def key(self) -> WindowKey:
@@ -95,21 +100,24 @@ class Story:
             object.__setattr__(told, "converged", False)
             object.__setattr__(told, "stop_reason", "ran out of steps")
         window = Window.of(np.tile(source(self.classes), (10, 1)), labels=labels)
-        self.tell(WindowAssessed(assessment, WindowSummary.of(window, self.classes), 0.03))
+        summary = replace(WindowSummary.of(window, self.classes), key=key)
+        seen = WindowSeen(assessment, summary, 0.03)
+        self.shown.show(seen)
+        self.last = self.last if segment else seen
         return assessment
 
     def outcome(self, trusted: bool = True) -> OutcomeResult:
         """The labels of the last window have come, and all have been the first class."""
-        track = self.history.snapshot.tracks[self.stream][""]
-        key, latest = track.latest.key, track.latest
-        told = outcomes.told(track.assessment)
-        one = Waiting(self.stream, key.id, key.start, key.end, key.end, key.end, latest.events, told, None)
-        copies = Stateless([None] * 10, np.zeros(10), np.tile(np.array(latest.answer.source_priors), (10, 1)))
-        found = outcomes.outcome(one, NO_LABELS, copies, 3).result
-        found = outcomes.trusted(found, "" if trusted else "labels show that the estimate was off")
-        self.tell(OutcomeKnown(found))
+        last = self.last.assessment
+        assert isinstance(last, Assessment)
+        key, told = last.key, outcomes.told(last)
+        one = Waiting(self.stream, key.id, key.start, key.end, key.end, key.end, last.events, told, None)
+        copies = Stateless([None] * 10, np.zeros(10), np.tile(last.source_priors, (10, 1)))
+        found = outcomes.outcome(one, NO_LABELS, copies, 3)
+        judged = outcomes.trusted(found.result, "" if trusted else "labels show that the estimate was off")
+        self.shown.show(replace(found, result=judged))
         self.tell(LabelsWaiting({self.stream: LabelFlow(2, 300, 40, 1, 5)}))
-        return found
+        return judged
 
     def busy(self, events: int = 1_000, rejected: int = 0, reason: str = "not-json", stream: str | None = None) -> None:
         """A batch, a turn of the loop and a commit."""

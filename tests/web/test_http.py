@@ -248,7 +248,7 @@ def test_rough_clients_do_not_disturb_the_loop() -> None:
     records = lines(1_200, jitter_ms=5_000)
     plan = TimePlan(60_000_000, 60_000_000, 10_000_000, 10_000)
     watched = {"s": Watched(reference(), plan)}
-    history = History({"s": facts("s", watched["s"])}, windows=100)
+    history = History({"s": facts("s", watched["s"])})
 
     def run(observers: list[History]) -> tuple[MemoryLog, float]:
         sink, started = MemorySink(), time.thread_time()

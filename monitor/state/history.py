@@ -1,0 +1,71 @@
+"""The past windows that the page, the API and the metrics show, and the whole answer of the last one."""
+
+from typing import Any
+
+import msgspec
+
+from monitor.kinds import Reading, kind_of
+from monitor.labels import Outcome, OutcomeResult
+from monitor.limits import SEGMENT_WINDOWS
+from monitor.reference.base import FiledReference
+from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
+from monitor.state.plan import StatePlan
+
+WINDOWS, OUTCOMES = "windows", "outcomes"
+
+NONE = msgspec.Raw(b"null")
+
+
+class HistoryState(msgspec.Struct, frozen=True):
+    """Of the last window: as large as its messages are."""
+
+    result: msgspec.Raw = NONE
+    recalibration: msgspec.Raw = NONE
+    """As the feed has it."""
+
+
+def windows(plan: StatePlan, reference: FiledReference) -> Concern[HistoryState] | None:
+    """A reading of each window: 3 kB, and 20 bytes for each feature."""
+    if not plan.remembered:
+        return None
+
+    def advance(state: HistoryState, seen: Seen) -> Advanced[HistoryState]:
+        if not isinstance(seen, WindowSeen):
+            return Advanced(state)
+        last = HistoryState(msgspec.Raw(seen.result_message), msgspec.Raw(seen.recalibration_message))
+        return Advanced(last, entry=seen.reading)
+
+    answer: Any = kind_of(reference).answer
+    return Concern(
+        WINDOWS,
+        version=1,
+        state=HistoryState,
+        advance=advance,
+        new_reference="begins anew",
+        entries=plan.remembered,
+        segment_entries=min(plan.remembered, SEGMENT_WINDOWS),
+        entry=Reading[answer],
+    )
+
+
+class OutcomesState(msgspec.Struct, frozen=True):
+    """Outcomes are remembered one by one, and nothing beside them."""
+
+
+def outcomes(plan: StatePlan, _: FiledReference) -> Concern[OutcomesState] | None:
+    """Of streams that await labels: how their windows fared."""
+    if not (plan.awaiting and plan.remembered):
+        return None
+
+    def advance(state: OutcomesState, seen: Seen) -> Advanced[OutcomesState]:
+        return Advanced(state, entry=seen.result if isinstance(seen, Outcome) else None)
+
+    return Concern(
+        OUTCOMES,
+        version=1,
+        state=OutcomesState,
+        advance=advance,
+        new_reference="goes on",
+        entries=plan.remembered,
+        entry=OutcomeResult,
+    )
