@@ -17,7 +17,7 @@ from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder, TimeReading
 from monitor.kinds import KINDS, Declared, kind_of, load_reference
 from monitor.observers import Totals, log, logging_to_stderr
-from monitor.ports import Keyed, Sink, Source
+from monitor.ports import Keyed, ReadBack, Sink, Source
 from monitor.ports.schema import StreamSchema
 from monitor.reference import FiledReference
 from monitor.service import (
@@ -165,6 +165,8 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 states=_states(stream, config),
             )
             problems.extend(f"streams.{name}.features: {problem}" for problem in _strangers(stream, schema))
+    if ends is not None:
+        problems.extend(_forgotten(config, ends[1]))
     if ends is None or problems:
         raise ConfigurationError(problems)
     return *ends, watched
@@ -198,6 +200,18 @@ def _other_scores(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]
             f'scores = "{stream.scores}": the reference was built from {known}s; build it anew from the scores that '
             f"events have (shiftwatch reference build --scores {stream.scores})"
         )
+
+
+def _forgotten(config: Config, sink: Sink) -> Iterator[str]:
+    """Streams that go on with what they know after a restart, or correct wrongly, where the sink would not keep it."""
+    goes_on = isinstance(sink, ReadBack)
+    if isinstance(sink, ReadBack) and sink.keeps("states"):
+        return
+    for name, stream in config.streams.items():
+        if stream.corrected == "live":
+            yield f"streams.{name}: live correction wants a sink that keeps `states`: a restart has to go on with it"
+        if stream.labels is not None and goes_on:
+            yield f"streams.{name}: `labels` want `states` in [sink]: a restart has to know what they have shown"
 
 
 def _strangers(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]:

@@ -124,7 +124,7 @@ class Service:
         self._assessing = assessing or Here(watched, clock.elapsed)
         self._under_way = UnderWay[Answers]()
         self._states = StreamStates({stream: each.concerns for stream, each in watched.items()}, sink)
-        self._correcting = Correcting(watched, sink)
+        self._correcting = Correcting(watched, self._states.committed_of)
         self._refused = False
         self._stop: Callable[[], bool] = lambda: False
         self._last_commit = clock.elapsed()
@@ -157,7 +157,6 @@ class Service:
     def _start(self) -> None:
         checkpoint = self._sink.recover()
         self._states.begin()
-        self._correcting.begin()
         gone = self._source.start(checkpoint) or ()
         progress = _restored(checkpoint.progress) if checkpoint else {}
         missed = [partition for partition in gone if progress[partition].offset < progress[partition].read]
@@ -314,7 +313,6 @@ class Service:
         else:
             self._ledger.committed(checkpoint)
             self._states.committed(ready.states)
-            self._correcting.published(ready.messages)
             self._tell(LabelsWaiting(self._ledger.flow()))
             self._tell(Committed(checkpoint, self._clock.elapsed() - started))
         self._last_commit = self._clock.elapsed()
@@ -340,7 +338,6 @@ class Service:
         self._ledger.begin(came.values())
         if change.came:
             self._states.begin()
-            self._correcting.begin()
         self._remember()
         self._tell(Reassigned(came=frozenset(change.came), gone=change.gone))
 

@@ -47,6 +47,10 @@ class StreamStates:
         """What is known after the last window."""
         return self._known.get(stream, {}).get(segment, NOTHING)
 
+    def committed_of(self, stream: str) -> Known:
+        """What is known of a whole stream after the last window that has been published."""
+        return self._committed.get((stream, ""), NOTHING)
+
     def all(self) -> Mapping[str, Mapping[str, Known]]:
         """Everything that is known, by stream and segment."""
         return {stream: dict(segments) for stream, segments in self._known.items()}

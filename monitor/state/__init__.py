@@ -10,6 +10,7 @@ from monitor.state.change_state import Change, ChangeState
 from monitor.state.changes import changes
 from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, WindowSeen, Written
 from monitor.state.history import OUTCOMES, WINDOWS, HistoryState, outcomes, windows
+from monitor.state.in_force import InForce, in_force
 from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance, owner, surplus
 from monitor.state.plan import StatePlan
 from monitor.state.trust import TrustState, trust
@@ -28,6 +29,7 @@ __all__ = [
     "Changed",
     "Concern",
     "HistoryState",
+    "InForce",
     "Known",
     "Ring",
     "Seen",
@@ -49,6 +51,7 @@ CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] =
     trust,
     alarms,
     changes,
+    in_force,
     windows,
     outcomes,
 )

@@ -20,6 +20,7 @@ session_timeout = "6s"
 url = "kafka://{bootstrap}/{group}-results"
 recalibrations = "{group}-recalibrations"
 events = "{group}-corrected"
+states = "{group}-states"
 transaction_timeout = "5s"
 
 [streams.s]
@@ -32,7 +33,7 @@ corrected = "live"
 def test_a_killed_member_goes_on_correcting_where_it_stopped(apache_kafka: Cluster, tmp_path: Path) -> None:
     broker, group, topic = Broker(apache_kafka), unique("g"), unique("events")
     broker.create(topic, f"{group}-results", f"{group}-corrected")
-    broker.create(f"{group}-recalibrations", cleanup_policy="compact")
+    broker.create(f"{group}-recalibrations", f"{group}-states", cleanup_policy="compact")
     reference().save(tmp_path / "s.ref")
     config = tmp_path / "shiftwatch.toml"
     config.write_text(CONFIGURATION.format(bootstrap=broker.bootstrap, events=topic, group=group), encoding="utf-8")

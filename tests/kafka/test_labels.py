@@ -20,6 +20,7 @@ session_timeout = "6s"
 
 [sink]
 url = "kafka://{bootstrap}/{results}"
+states = "{states}"
 delivery = "at-least-once"
 broker_version = "{version}"
 
@@ -41,8 +42,8 @@ def outcomes(written: list[Written]) -> dict[bytes, bytes]:
 
 def test_outcomes_are_those_of_an_undisturbed_run(mock_cluster: MockCluster, tmp_path: Path) -> None:
     feedback, broker = Feedback(events=600), mock_broker(mock_cluster)
-    names = {name: unique(name) for name in ("events", "labels", "results", "group")}
-    broker.create(names["events"], names["labels"], names["results"])
+    names = {name: unique(name) for name in ("events", "labels", "results", "states", "group")}
+    broker.create(names["events"], names["labels"], names["results"], names["states"])
     expected = {value for value in results(feedback.apart) if b"outcome.v1" in value}
     text = CONFIGURATION.format(**names, bootstrap=broker.bootstrap, version=broker.options["broker_version"])
     (tmp_path / "kafka.toml").write_text(text, encoding="utf-8")

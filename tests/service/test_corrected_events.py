@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
 from monitor.arrays import Matrix
-from monitor.assessment.message import encode
 from monitor.commands.run import opened
 from monitor.errors import ConfigurationError
 from monitor.events.checks import Scored
 from monitor.events.decoding import Decoder
 from monitor.labels.values import Awaited
-from monitor.ports import Message
 from monitor.priors import bayes
 from monitor.recalibration import Cause, Recalibration, Validity, identity, withheld
 from monitor.recalibration.applying import corrected_row
@@ -32,6 +30,8 @@ from monitor.service.live_correction import Correcting
 from monitor.service.loop import Pace, Service
 from monitor.service.publishing import Watched
 from monitor.settings.config import load
+from monitor.state import InForce, Known
+from monitor.state.in_force import after as in_force_after
 from monitor.windows.window import Window
 from tests.marks import in_chaos
 from tests.processes import started, wait_until
@@ -150,13 +150,18 @@ def said(window: int, yes: float, cause: Cause = SURE, version: str = reference(
     return replace(plain, target_priors=(1 - yes, yes), **applied)
 
 
+def correcting(*course: Recalibration) -> Correcting:
+    """After these were published."""
+    state, version = InForce(), reference().version
+    for one in course:
+        state = in_force_after(state, one)
+    return Correcting({"s": WATCHED}, lambda _: Known(version, states={"in-force": state}))
+
+
 def corrected_after(*course: Recalibration) -> tuple[str | None, Matrix]:
     """Which window corrects an event after these were published, and what becomes of its posteriors."""
-    correcting = Correcting({"s": WATCHED}, MemorySink())
-    correcting.begin()
-    correcting.published([Message("recalibrations", b"s", encode(one)) for one in course])
     rows = Window(np.array([[0.6, 0.4]]), timestamps=np.array([0]))
-    (message,) = correcting.corrected({"s": Scored(np.array([0]), rows)}, {"s": np.array([True])})
+    (message,) = correcting(*course).corrected({"s": Scored(np.array([0]), rows)}, {"s": np.array([True])})
     event = json.loads(message.value)
     return event["window"], np.array([list(event["posteriors"].values())])
 
@@ -176,7 +181,6 @@ def corrected_after(*course: Recalibration) -> tuple[str | None, Matrix]:
             None,
             0.3,
         ),
-        ([said(1, 0.6, version="another model")], None, 0.3),
     ],
 )
 def test_a_correction_stays_until_a_window_contradicts_it(
@@ -187,34 +191,12 @@ def test_a_correction_stays_until_a_window_contradicts_it(
     assert found == pytest.approx(bayes.correct([[0.6, 0.4]], [0.7, 0.3], [1 - yes, yes]), rel=1e-12)
 
 
-def test_what_the_feed_has_newer_counts_when_partitions_come_back_and_what_it_has_older_does_not() -> None:
-    log = MemoryLog()
-    correcting = Correcting({"s": WATCHED}, MemorySink(log))
-
-    def in_force() -> str | None:
-        rows = Window(np.array([[0.6, 0.4]]), timestamps=np.array([0]))
-        (message,) = correcting.corrected({"s": Scored(np.array([0]), rows)}, {"s": np.array([True])})
-        window: str | None = json.loads(message.value)["window"]
-        return window
-
-    first, second, third = (Message("recalibrations", b"s", encode(said(n, 0.6))) for n in (1, 2, 3))
-    log.messages.append(first)
-    correcting.begin()
-    assert in_force() == "w1"
-    correcting.published([second])
-    correcting.begin()
-    assert in_force() == "w2"
-    log.messages += [second, third]
-    correcting.begin()
-    assert in_force() == "w3"
-
-
-def test_a_sink_that_cannot_be_read_back_is_a_problem_in_words() -> None:
-    class WriteOnly:
-        pass
-
-    with pytest.raises(ConfigurationError, match="wants a sink that publishes recalibrations"):
-        Correcting({"s": WATCHED}, WriteOnly())  # type: ignore[arg-type]
+def test_what_was_in_force_for_another_reference_corrects_nothing() -> None:
+    known = Known("another model", states={"in-force": in_force_after(InForce(), said(1, 0.6))})
+    rows = Window(np.array([[0.6, 0.4]]), timestamps=np.array([0]))
+    live = Correcting({"s": WATCHED}, lambda _: known)
+    (message,) = live.corrected({"s": Scored(np.array([0]), rows)}, {"s": np.array([True])})
+    assert json.loads(message.value)["window"] is None
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.none(), min_size=1, max_size=20))
@@ -232,14 +214,11 @@ def test_a_hundred_thousand_events_take_less_than_a_second() -> None:
     posteriors, _ = scores(100_000, 0.3, seed=1)
     names = np.array([f"event-{n}" for n in range(100_000)], dtype=np.object_)
     rows = Window(posteriors, timestamps=np.arange(100_000), ids=names)
-    correcting = Correcting({"s": WATCHED}, MemorySink())
-    correcting.published([Message("recalibrations", b"s", encode(said(1, 0.6)))])
+    live = correcting(said(1, 0.6))
     best = np.inf
     for _ in range(3):
         began = time.process_time()
-        count = sum(
-            1 for _ in correcting.corrected({"s": Scored(np.arange(100_000), rows)}, {"s": np.ones(100_000, bool)})
-        )
+        count = sum(1 for _ in live.corrected({"s": Scored(np.arange(100_000), rows)}, {"s": np.ones(100_000, bool)}))
         best = min(best, time.process_time() - began)
     assert count == 100_000
     assert best < 1.0
@@ -314,6 +293,15 @@ def test_live_correction_asks_for_what_it_needs(tmp_path: Path, without: str, co
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path / "shiftwatch.toml")
     assert caught.value.problems == (f'configuration: streams.s: `corrected = "live"` {complaint}',)
+
+
+def test_live_correction_asks_for_a_sink_that_keeps_states(tmp_path: Path) -> None:
+    text = CONFIGURATION.replace('url = "jsonl:results.jsonl"', 'url = "kafka://localhost:9092/results"\ngroup = "g"')
+    (tmp_path / "shiftwatch.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "events.jsonl").touch()
+    reference().save(tmp_path / "s.ref")
+    with pytest.raises(ConfigurationError, match="live correction wants a sink that keeps `states`"):
+        opened(load(tmp_path / "shiftwatch.toml"), tmp_path)
 
 
 def test_a_regression_stream_cannot_be_corrected_live(tmp_path: Path) -> None:

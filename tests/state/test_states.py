@@ -34,7 +34,7 @@ from tests.state.windows import seen, seen_under, story
 
 PLANS = [
     StatePlan(),
-    StatePlan(awaiting=True),
+    StatePlan(awaiting=True, live=True),
     *(StatePlan(changes=name) for name in ("adwin", "page-hinkley", "kswin", "prior-shift")),
 ]
 
