@@ -147,7 +147,7 @@ class StreamSettings:
     dead_letter_late: bool = False
     """Whether late events also go to the dead letters, not only into their counter."""
     alarm: AlarmSettings = field(default_factory=AlarmSettings)
-    """When windows that moved become an alarm. Counted anew after a restart, as are `changes`."""
+    """When windows that moved become an alarm."""
     changes: Literal["adwin", "page-hinkley", "kswin", "prior-shift"] | None = None
     """What looks for changes of level: the first three in the share of each class and the distance of each feature, one
     value a window; `prior-shift` tests the class mix of the last 1,000 events, at most 250 of each window."""
