@@ -65,11 +65,11 @@ class Diagnosis:
 def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     """All the evidence, at this level for each family of tests."""
     seen = looked.look(window, reference)
-    known = np.flatnonzero(np.isfinite(seen.mean))
-    moments = prepared.part(reference, tuple(known.tolist()))
-    whole = fit.match(moments, seen.mean[known], window.events)
+    moments, whole = _matched(seen, reference)
+    if _misfits(whole, level):
+        whole = _without_strays(window, seen, reference, whole)
     tested = moves.of_features(seen, reference, whole.priors, level)
-    fits = not (whole.p_value < level and whole.effect >= FIT_FLOOR) and not any(move.moved for move in tested)
+    fits = not _misfits(whole, level) and not any(move.moved for move in tested)
     rest = None if fits else search.rest(seen, reference, _suspects(tested), level)
     if rest is not None:
         tested = moves.of_features(seen, reference, rest.match.priors, level, rest.match.covariance)
@@ -104,6 +104,31 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         unknown_class=unknown_class,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
     )
+
+
+def _matched(seen: Looked, reference: Prepared) -> tuple[Moments, Match]:
+    """All coordinates that the window has, and the match on them."""
+    known = np.flatnonzero(np.isfinite(seen.mean))
+    moments = prepared.part(reference, tuple(known.tolist()))
+    return moments, fit.match(moments, seen.mean[known], seen.events)
+
+
+def _misfits(match: Match, level: float) -> bool:
+    return match.p_value < level and match.effect >= FIT_FLOOR
+
+
+def _without_strays(window: Window, seen: Looked, reference: Prepared, whole: Match) -> Match:
+    """The match without events farther out than all of the reference's, where they are too few to count.
+
+    No law of the fit can know them: one height of a thousand that was typed wrongly lies where the cosines of nearly
+    collinear features hardly vary, and moved the match by seven standard deviations.
+    """
+    if reference.landscape is None or seen.standardised is None:
+        return whole
+    strays = reference.landscape.distances(seen.standardised) > reference.landscape.scores[-1]
+    if not 0 < strays.sum() <= UNKNOWN_FLOOR * window.events:
+        return whole
+    return _matched(looked.look(window.take(~strays), reference), reference)[1]
 
 
 def is_class(unknown: Novelty, level: float) -> bool:

@@ -22,17 +22,15 @@ from scipy.special import chdtrc, fdtrc
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts.categories import effective_size
-from monitor.shifts.prepared import CoordinateBlock, Moments
+from monitor.shifts.prepared import CoordinateBlock, Moments, ridged_inverse
 from monitor.shifts.variation import Law, Variation, shrunk
 from monitor.tolerances import (
     COVARIANCE_PRIOR_ROWS,
     EXCHANGEABLE,
     FEWEST_BLOCKS,
-    FIT_RIDGE,
     IDENTIFIED_CURVATURE,
     LEAST_CURVATURE,
     LEAST_ROWS,
-    SMALLEST_VARIANCE,
 )
 
 
@@ -249,12 +247,6 @@ def _covariance(moments: Moments, priors: Vector, events: int) -> Matrix:
     return np.asarray(np.tensordot(weights, moments.within, axes=1))
 
 
-def ridged_inverse(covariance: Matrix) -> Matrix:
-    """W = (C + ridge)^-1."""
-    ridge = FIT_RIDGE * max(float(np.trace(covariance)) / len(covariance), SMALLEST_VARIANCE)
-    return np.asarray(np.linalg.inv(covariance + ridge * np.eye(len(covariance))), dtype=np.float64)
-
-
 def least_squares(a: Matrix, b: Vector, weights: Matrix) -> tuple[Vector, Matrix, bool]:
     """p^ with sum 1, d p^ / d b, and whether all classes could be told apart."""
     classes = a.shape[1]
@@ -281,7 +273,7 @@ def rows_behind(moments: Moments, priors: Vector, events: int) -> float:
     """f: how many rows of one class would know a covariance as well as C(p) is known (Satterthwaite 1946).
 
     C(p) weighs the classes by w_y = p_y / n + p_y^2 / n_y; of S_y a part comes from the n_y rows of the class, the rest
-    from all.
+    from all. Rows with heavy tails know a covariance less well than normal ones, by their kurtosis (Tyler 1982).
     """
     counts = moments.class_counts
     weights = priors / events + np.divide(priors**2, counts, out=np.zeros_like(priors), where=counts > 0)
@@ -290,7 +282,7 @@ def rows_behind(moments: Moments, priors: Vector, events: int) -> float:
     squares = float((own**2 / np.maximum(counts - 1, 1)).sum()) + pooled**2 / max(
         float(counts.sum()) - counts.size, 1.0
     )
-    return float(weights.sum() ** 2 / squares) if squares > 0 else 1.0
+    return float(weights.sum() ** 2 / squares) / moments.kurtosis if squares > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector, present
-from monitor.limits import CATEGORIES_IN_MAP, COLUMNS_IN_MAP
+from monitor.limits import CATEGORIES_IN_MAP, COLUMNS_IN_MAP, KURTOSIS_ROWS
 from monitor.priors import HoldOut
 from monitor.shifts import ks, novelty
 from monitor.shifts import ranks as placing
@@ -32,7 +32,9 @@ from monitor.tolerances import (
     CONSTANT_SPREAD,
     COVARIANCE_PRIOR_ROWS,
     FEWEST_BLOCKS,
+    FIT_RIDGE,
     RARE_SHARE,
+    SMALLEST_VARIANCE,
     VARIANCE_PRIOR_ROWS,
 )
 
@@ -102,6 +104,8 @@ class Moments:
     source_priors: Vector
     class_counts: Vector
     """Rows of each class that all this comes from."""
+    kurtosis: float = 1.0
+    """The mean square of the rows' squared distances from their class, relative to that of normal rows."""
     blocks: BlockSums | None = None
     """The hold-out cut in time order, where there are blocks enough."""
 
@@ -113,6 +117,7 @@ class Moments:
             self.within[:, coordinates[:, None], coordinates],
             self.source_priors,
             self.class_counts,
+            self.kurtosis,
             None if self.blocks is None else self.blocks.at(coordinates),
         )
 
@@ -414,7 +419,26 @@ def _moments(mapped: Matrix, labels: Labels, counts: Vector, source_priors: Vect
     scale = np.sqrt(np.diag(pooled))
     scale = np.where(scale > CONSTANT_SPREAD, scale, 1.0)
     within = np.stack([_within(scatter[y], pooled, counts[y]) for y in range(classes)])
-    return Moments(scale, means / scale, within / np.outer(scale, scale), source_priors, counts)
+    means, within = means / scale, within / np.outer(scale, scale)
+    thin = slice(None, None, max(len(mapped) // KURTOSIS_ROWS, 1))
+    kurtosis = _kurtosis(mapped[thin] / scale - means[labels[thin]], np.tensordot(source_priors, within, axes=1))
+    return Moments(scale, means, within, source_priors, counts, kurtosis)
+
+
+def _kurtosis(centred: Matrix, covariance: Matrix) -> float:
+    """E[q^2] / (d (d + 2)) with q = z' W z, d = E[q]: Mardia's (1970), 1 for normal rows; at least that.
+
+    Directions that hardly vary count as far as they do in the fit.
+    """
+    q = np.einsum("ij,ij->i", centred @ ridged_inverse(covariance), centred)
+    mean = float(q.mean()) if q.size else 0.0
+    return max(float((q**2).mean()) / (mean * (mean + 2)), 1.0) if mean > 0 else 1.0
+
+
+def ridged_inverse(covariance: Matrix) -> Matrix:
+    """W = (C + ridge)^-1."""
+    ridge = FIT_RIDGE * max(float(np.trace(covariance)) / len(covariance), SMALLEST_VARIANCE)
+    return np.asarray(np.linalg.inv(covariance + ridge * np.eye(len(covariance))), dtype=np.float64)
 
 
 def _within(scatter: Matrix, pooled: Matrix, rows: float) -> Matrix:

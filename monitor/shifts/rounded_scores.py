@@ -58,12 +58,13 @@ def decimals_of(posteriors: Matrix) -> int:
 def whole_numbers(posteriors: Matrix, resolution: int) -> tuple[Labels, Flags]:
     """Scores in units of their last decimal, and which rows were written with so many.
 
-    Rounded shares of several classes sum to 1 + j / 10^d, and may have been divided by it since: each j is tried.
+    Rounded shares of several classes sum to 1 + j / 10^d, and may have been divided by it since: each j is tried. Where
+    most rows were written more finely, those that seem to be so were not either: all are rounded as they are.
     """
     units = 10**resolution
     scaled = posteriors * units
-    whole = np.rint(scaled)
-    exact = _near(scaled, whole, units)
+    as_they_are = np.rint(scaled)
+    whole, exact = as_they_are.copy(), _near(scaled, as_they_are, units)
     for j in range(1, posteriors.shape[1] // 2 + 1):
         for total in (units - j, units + j):
             left = np.flatnonzero(~exact)
@@ -74,7 +75,7 @@ def whole_numbers(posteriors: Matrix, resolution: int) -> tuple[Labels, Flags]:
             fits = _near(undone, rounded, units) & (rounded.sum(axis=1) == total)
             whole[left[fits]] = rounded[fits]
             exact[left[fits]] = True
-    return whole.astype(np.int64), exact
+    return (whole if 2 * exact.sum() > exact.size else as_they_are).astype(np.int64), exact
 
 
 def _near(scaled: Matrix, whole: Matrix, units: int) -> Flags:

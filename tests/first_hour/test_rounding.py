@@ -118,6 +118,15 @@ def test_a_score_of_zero_is_worth_what_the_reference_said_of_such_events() -> No
     np.testing.assert_allclose(said, [[1 - 2e-4, 2e-4]])
 
 
+@pytest.mark.parametrize("decimals_written", [3, 4, 5, 6])
+def test_the_few_scores_of_a_small_model_are_the_same_scores_with_any_number_of_decimals(decimals_written: int) -> None:
+    atoms = np.random.default_rng(0).random(100)
+    raw = np.column_stack([1 - atoms, atoms])
+    known = rounded_scores(raw)
+    exact, rounded = (known.at(s, decimals_written) for s in (raw, np.round(raw, decimals_written)))
+    np.testing.assert_array_equal(exact, rounded)
+
+
 def test_a_regressor_may_send_single_precision() -> None:
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.choice([0.1, 0.2, 0.35], 6_000), rng.normal(size=6_000)])

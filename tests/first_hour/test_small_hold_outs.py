@@ -82,3 +82,40 @@ def test_a_rare_class_that_spreads_wider_than_the_other_may_become_more_frequent
             more, _ = events(0.1, 1_000, 100 + 10 * seed + k)
             said.append(assess(Window.of(model.predict_proba(more), more), reference).verdict)
     assert said.count("prior-shift") >= 11
+
+
+def measured(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Shells whose measures all follow from one size, nearly: their cosines hardly vary in most directions."""
+    rng = np.random.default_rng(seed)
+    size, y = rng.normal(size=(rows, 1)), rng.integers(0, 2, rows)
+    return np.exp(0.3 * size + 0.03 * rng.normal(size=(rows, 6)) + 0.2 * y[:, None]), y
+
+
+def test_a_few_heights_that_were_typed_wrongly_move_nothing() -> None:
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(*measured(2_000, 0))
+    x, y = measured(1_500, 1)
+    reference = Reference.fit(model.predict_proba(x), y, x, estimator="em")
+    for seed in range(4):
+        today, _ = measured(400, 10 + seed)
+        today[0, 2] *= 10
+        today[1, 4] /= 10
+        assert assess(Window.of(model.predict_proba(today), today), reference).verdict == "stable"
+        today[:40, 2] *= 10
+        assert assess(Window.of(model.predict_proba(today), today), reference).verdict != "stable"
+
+
+def test_heavy_tails_in_a_small_hold_out_raise_no_alarm() -> None:
+    def events(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, rows)
+        return rng.standard_t(2.5, size=(rows, 5)) + 1.5 * y[:, None], y
+
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(*events(3_000, 0))
+    alarms = 0
+    for seed in range(5):
+        x, y = events(1_500, 1 + seed)
+        reference = Reference.fit(model.predict_proba(x), y, x, estimator="em")
+        for k in range(10):
+            today, _ = events(400, 100 + 10 * seed + k)
+            alarms += assess(Window.of(model.predict_proba(today), today), reference).verdict != "stable"
+    assert alarms <= 2
