@@ -141,6 +141,9 @@ SEGMENTS_WATCHED = 20
 # Margins beyond it are refused: with any slope that a calibration may have, they stay numbers.
 LARGEST_MARGIN = 1e100
 
+# Of a stream's name, in bytes: with more, `check` says so.
+NAME_BYTES = 200
+
 # Features of a stream that become series in Prometheus, of each of its segments, and classes of either. A stream with
 # 20 segments then has some ten thousand series, and a server holds millions.
 FEATURE_SERIES = 1_000

@@ -27,7 +27,7 @@ try:
         TopicPartition,
     )
 except ImportError as error:
-    raise ConfigurationError(['driver: "fast" needs confluent-kafka: pip install "shiftwatch[fast]"']) from error
+    raise ConfigurationError(['driver: "fast" needs confluent-kafka: pip install confluent-kafka']) from error
 
 log = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from monitor.commands.advice import advice
 from monitor.commands.run import configured, opened
 from monitor.kinds import kind_of
 from monitor.ports.options import duration_text
 from monitor.settings import StreamSettings
-from monitor.tolerances import REFERENCE_WINDOWS
 from monitor.windows import CountPlan
 
 
@@ -24,7 +24,7 @@ def check(path: Path) -> int:
     letters = config.sink.get("dead_letters")
     console.print(f"  write rejects to   {letters or 'nowhere (set dead_letters in [sink])'}", highlight=False)
     table = Table(title="streams", title_justify="left")
-    for heading in ("stream", "windows", "reference", "classes (prior) or relation", "features", "advice"):
+    for heading in ("stream", "windows", "reference", "classes (prior) or relation", "features"):
         table.add_column(heading)
     for name, stream in config.streams.items():
         reference = watched[name].reference
@@ -36,9 +36,11 @@ def check(path: Path) -> int:
             facts,
             kind_of(reference).described(reference),
             features,
-            _advice(stream, reference.events),
         )
     console.print(table)
+    for name, stream in config.streams.items():
+        for sentence in advice(name, stream, watched[name].reference, config.sink):
+            console.print(f"  mind this  {name}: {sentence}", highlight=False, soft_wrap=True)
     return 0
 
 
@@ -54,12 +56,3 @@ def _windows(stream: StreamSettings) -> str:
     awaited = f"\nlabels awaited for {duration_text(stream.labels.wait)}" if stream.labels else ""
     corrected = {"no": "", "window": "\nevents corrected", "live": "\nevents corrected live"}[stream.corrected]
     return size + slide + lateness + segments + labels + awaited + corrected
-
-
-def _advice(stream: StreamSettings, events: int) -> str:
-    if stream.window.count is not None and events < REFERENCE_WINDOWS * stream.window.count:
-        return (
-            f"windows of {stream.window.count:,} want a reference of {REFERENCE_WINDOWS * stream.window.count:,} "
-            "events: a smaller one shares its own error with every window and raises false alarms"
-        )
-    return "none"

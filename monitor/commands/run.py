@@ -59,10 +59,12 @@ def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
         anew = replace(
             config, sink={"url": f"jsonl:{results}"}, server=None, streams=_replayed(config.streams, Path(folder))
         )
-        finished = watch(anew, path.parent)
+        totals = Totals()
+        finished = watch(anew, path.parent, [totals])
         if not finished:
             raise ShiftwatchError(f"the replay was interrupted: {out} was not written")
         results.replace(out)
+    print(f"{out}: ", "\n".join(totals.sentences()), sep="")
     return 0
 
 

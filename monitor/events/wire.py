@@ -165,7 +165,8 @@ def find_fault(record: bytes, wires: Mapping[str, Wire]) -> Fault:
     except RecursionError:
         return Fault(Reason.TOO_DEEP, "nested too deeply")
     except UNREADABLE as error:
-        return Fault(Reason.NOT_FINITE if _only_not_finite(record) else Reason.NOT_JSON, str(error))
+        hint = "; JSON has no NaN: write null for a missing value" if _only_not_finite(record) else ""
+        return Fault(Reason.NOT_FINITE if hint else Reason.NOT_JSON, f"{error}{hint}")
     stream, fault = _stream_of(given, wires)
     if fault is not None:
         return fault

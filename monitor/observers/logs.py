@@ -85,11 +85,15 @@ class Totals:
     def __init__(self) -> None:
         self._counts = dict.fromkeys(("events", "windows", "late", "rejected"), 0)
         self._reasons: Counter[str] = Counter()
+        self._verdicts: dict[str, Counter[str]] = {}
 
     def __call__(self, happening: Happening) -> None:
         """Count a notice of the service for the closing line."""
         if isinstance(happening, WindowAssessed):
             self._counts["windows"] += 1
+            key = happening.window.key
+            name = f"{key.stream} {key.segment}".rstrip()
+            self._verdicts.setdefault(name, Counter())[str(happening.assessment.verdict)] += 1
         elif isinstance(happening, BatchTaken):
             self._counts["events"] += sum(happening.events.values())
             self._counts["late"] += sum(happening.late.values()) + sum(happening.late_after_idle.values())
@@ -102,6 +106,19 @@ class Totals:
         lost = self._counts["late"] + self._counts["rejected"]
         useless = lost > 0 and self._counts["events"] <= self._counts["late"]
         _say(logging.WARNING if useless else logging.INFO, "ended", **self._counts, **self._reasons)
+
+    def sentences(self) -> list[str]:
+        """The same for a person, with the verdicts of each stream and segment."""
+        rejected = ", ".join(f"{count:,} {reason}" for reason, count in self._reasons.most_common())
+        counts = {name: f"{count:,}" for name, count in self._counts.items()}
+        return [
+            f"{counts['windows']} windows of {counts['events']} events; {counts['late']} late, {counts['rejected']} "
+            f"rejected{f' ({rejected})' if rejected else ''}",
+            *(
+                f"  {name}: {', '.join(f'{count:,} {verdict}' for verdict, count in verdicts.most_common())}"
+                for name, verdicts in sorted(self._verdicts.items())
+            ),
+        ]
 
 
 def _log_states(key: WindowKey, known: Known) -> None:

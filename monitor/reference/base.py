@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from monitor.errors import ArtefactError
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.recalibration import CalibrationMap
@@ -45,7 +47,12 @@ class FiledReference(ABC):
     @property
     def warnings(self) -> tuple[ReferenceWarning, ...]:
         """What should be looked at before the reference is believed."""
-        return tuple(ReferenceWarning(**warning) for warning in self.facts.get("warnings", ()))
+        empty = [p.feature.name for p in self.features if np.all(p.missing >= 1)]
+        said = [ReferenceWarning(**warning) for warning in self.facts.get("warnings", ())]
+        if empty:
+            text = "no hold-out event has a value, so that those of windows cannot be compared"
+            said.append(ReferenceWarning("features", f"{', '.join(empty)}: {text}"))
+        return tuple(said)
 
     def __repr__(self) -> str:
         kind, schema = type(self).__name__, self.schema

@@ -376,7 +376,7 @@ def _parquet_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
         import pyarrow  # noqa: PLC0415 - an optional extra
         from pyarrow import parquet  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'shiftwatch[parquet]'") from error
+        raise InputError(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from error
     try:
         with parquet.ParquetFile(path) as file:
             done, size = 0, path.stat().st_size

@@ -21,6 +21,7 @@ from monitor.limits import LONGEST_WAIT, WAITING_LOOKS
 from monitor.observers import History, Snapshot, StreamFacts, Track
 from monitor.recalibration import Recalibration
 from monitor.version import __version__
+from monitor.web.paths import stream_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def _matches(request: Request, tag: str) -> bool:
 
 
 def _facts(request: Request, snapshot: Snapshot) -> StreamFacts:
-    name = request.path_params["stream"]
+    name = stream_of(request)
     if name not in snapshot.facts:
         raise HTTPException(404, f"there is no stream {name!r}")
     return snapshot.facts[name]

@@ -33,6 +33,7 @@ from monitor.observers import History, metrics
 from monitor.settings import ServerSettings
 from monitor.web import page
 from monitor.web.api import Api, answer
+from monitor.web.paths import SlashesInNames, stream_of
 
 OPEN = ("/healthz", "/readyz")
 """Probes know no token, and these say nothing worth one."""
@@ -77,6 +78,7 @@ def application(history: History, token: str = "", server: uvicorn.Server | None
         middleware=[
             Middleware(_RequestGuard, token=token),
             Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=3),
+            Middleware(SlashesInNames),
         ],
         exception_handlers={HTTPException: _refusal},
     )
@@ -100,7 +102,7 @@ class _Handlers:
 
     async def page(self, request: Request) -> Response:
         """The status page, of all streams or of one."""
-        snapshot, stream = self.history.snapshot, request.path_params.get("stream", "")
+        snapshot, stream = self.history.snapshot, stream_of(request)
         if stream and stream not in snapshot.facts:
             raise HTTPException(404, f"there is no stream {stream!r}")
         html = page.document(snapshot, self.history.now(), stream)

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from monitor.web import words
+from monitor.web.paths import in_path
 
 
 def render(template: str, **values: Any) -> str:
@@ -26,6 +27,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    environment.filters["in_path"] = in_path
     for phrase in (words.percent, words.number, words.seconds, words.moment, words.span, words.sentence, words.p_value):
         environment.filters[phrase.__name__] = phrase
     return environment
