@@ -17,7 +17,7 @@ class SlashesInNames:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw = scope.get("raw_path") or b""
-        if b"%2f" in raw.lower():
+        if b"/streams/" in raw and b"%2f" in raw.lower():
             parts = (unquote_to_bytes(part).decode("utf-8", "replace") for part in raw.split(b"/"))
             scope = {**scope, "path": "/".join(part.replace("/", _SLASH) for part in parts)}
         await self._app(scope, receive, send)

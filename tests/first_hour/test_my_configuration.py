@@ -103,7 +103,7 @@ def test_a_stream_of_any_name_is_reached_by_the_api_the_page_and_the_client(name
 
 
 def test_the_page_of_several_streams_links_to_each() -> None:
-    history = History({name: facts(name, 3, 4) for name in ("team/fraud", "team")}, windows=9)
+    history = History({name: facts(name, 3, 4) for name in ("team/fraud", "team")})
     with serving(ServerSettings(port=0), history) as url:
         assert 'href="/streams/team%2Ffraud"' in httpx.get(url).text
 
