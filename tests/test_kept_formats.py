@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.kafka.progress import from_metadata, shared_with, table_from_metadata
+from connectors.kafka.progress import ALWAYS, from_metadata, hashed, notes_of, table_from_metadata
 from connectors.resultfiles import ResultFiles
 from monitor import Reference, RegressionReference
 from monitor.errors import ConnectorError
@@ -84,7 +84,7 @@ def test_references_of_the_first_release_are_read() -> None:
 def test_what_the_first_release_committed_beside_offsets_is_read() -> None:
     assert from_stored("t-0", from_metadata("t-0", 12_345, COMMITTED["partition"])) == PROGRESS
     assert from_stored("t-0", from_metadata("t-0", 0, COMMITTED["fresh"])) == FRESH
-    assert shared_with(COMMITTED["partition"], {"s", "c", "d"}) == {"s", "c"}
+    assert notes_of(COMMITTED["partition"]) == dict.fromkeys(map(hashed, ("s", "c")), ALWAYS)
     table = table_from_metadata(COMMITTED["table"])
     assert {name: from_stored(name, each) for name, each in table.items()} == {
         "events.jsonl": PROGRESS,

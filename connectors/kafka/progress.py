@@ -1,14 +1,16 @@
 """How far a partition has come, as the text that travels with its committed offset.
 
-The text begins with a line of ours: the format's version, and hashes of the streams that the partition brings. After it
-stands the progress as the service has written it, unread. Kafka keeps at most 4,096 bytes of metadata beside an offset
-by default; without count windows it takes about 100. The offset itself is the commit's own.
+The text begins with a line of ours: the format's version, and the streams that the partition brings, each as a hash
+with the second of its oldest event, and the seconds from there to its newest. After it stands the progress as the
+service has written it, unread. Kafka keeps at most 4,096 bytes of metadata beside an offset by default; without count
+windows and with one stream it takes about 130. The offset itself is the commit's own.
 
 The format before this one was a JSON object without a version, which held both; it is still read. Text of any other
 kind is refused: to begin fresh with it could publish windows twice. No text at all is an offset that another tool set.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -21,7 +23,25 @@ MARK = "shiftwatch/"
 FORMAT = "2"
 # Of each partition, the streams with the smallest hashes are noted: the same ones wherever a stream comes up, so that
 # two partitions that share streams show it in what they note, however many there are.
-NOTED_STREAMS = 32
+NOTED_STREAMS = 64
+
+
+class Span(NamedTuple):
+    """From when to when a partition has brought events of a stream; seconds since the epoch."""
+
+    oldest: int
+    newest: int
+
+    def around(self, other: "Span") -> "Span":
+        """Both."""
+        return Span(min(self.oldest, other.oldest), max(self.newest, other.newest))
+
+
+ALWAYS = Span(-(2**62), 2**62)
+"""Of streams that were noted without times."""
+
+Notes = Mapping[int, Span]
+"""By the hash of the stream's name."""
 
 
 class _Before(msgspec.Struct):
@@ -35,10 +55,19 @@ class _TableBefore(msgspec.Struct):
     progress: dict[str, tuple[int, str]]
 
 
-def to_metadata(progress: Progress, streams: Collection[str] = ()) -> str:
+def hashed(stream: str) -> int:
+    """What stands for a stream in the notes."""
+    return crc32(stream.encode())
+
+
+def to_metadata(progress: Progress, notes: Notes = {}) -> str:  # noqa: B006 - a Mapping is not written to
     """Everything of a Progress but its offset; and which streams the partition brings."""
-    hashes = sorted(crc32(stream.encode()) for stream in streams)[:NOTED_STREAMS]
-    return _fitting(",".join(map(str, hashes)), progress.state, "the progress of a partition")
+    noted = [f"{name}{_times(span)}" for name, span in sorted(notes.items())]
+    room = MAX_BYTES - len(progress.state.encode()) - len(MARK) - 3
+    kept = noted[:NOTED_STREAMS]
+    while kept and len(",".join(kept)) > room:
+        kept.pop()
+    return _fitting(",".join(kept), progress.state, "the progress of a partition")
 
 
 def from_metadata(partition: str, offset: int, metadata: str) -> Progress:
@@ -55,17 +84,27 @@ def from_metadata(partition: str, offset: int, metadata: str) -> Progress:
     return Progress(offset, metadata)
 
 
-def shared_with(metadata: str, streams: Collection[str]) -> frozenset[str]:
-    """Those of our streams that another partition's commit notes as well."""
+def notes_of(metadata: str) -> Notes:
+    """The streams that a commit notes; none where it has no text, or one that is not ours."""
     try:
         if metadata.startswith(MARK):
             noted = metadata.partition("\n")[0].partition(" ")[2]
-            theirs = {int(number) for number in noted.split(",") if number}
-        else:
-            theirs = set(msgspec.json.decode(metadata, type=_Before).streams)
+            return dict(_note(one) for one in noted.split(",") if one)
+        return dict.fromkeys(msgspec.json.decode(metadata, type=_Before).streams, ALWAYS)
     except ValueError:
-        return frozenset()
-    return frozenset(stream for stream in streams if crc32(stream.encode()) in theirs)
+        return {}
+
+
+def _times(span: Span) -> str:
+    return "" if span == ALWAYS else f":{span.oldest}+{span.newest - span.oldest}"
+
+
+def _note(text: str) -> tuple[int, Span]:
+    name, _, span = text.partition(":")
+    if not span:
+        return int(name), ALWAYS
+    oldest, _, length = span.partition("+")
+    return int(name), Span(int(oldest), int(oldest) + int(length))
 
 
 def table_to_metadata(progress: Mapping[str, Progress]) -> str:

@@ -11,14 +11,14 @@ source they are kept beside one offset of the results topic, under a group of th
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 from connectors.kafka.driver import CommittedOffset, Partition, Reader, Record, Writer
-from connectors.kafka.progress import table_from_metadata, table_to_metadata, to_metadata
+from connectors.kafka.progress import Notes, table_from_metadata, table_to_metadata, to_metadata
 from connectors.kafka.settings import SinkSettings, SourceSettings
 from connectors.kafka.statistics import SinkStatistics
 from connectors.kafka.watchdog import Guard
@@ -104,7 +104,7 @@ class Member(Protocol):
 
     def by_name(self) -> Mapping[str, Partition]: ...
 
-    def streams(self, partition: Partition) -> Collection[str]: ...
+    def notes(self, partition: Partition) -> Notes: ...
 
     @property
     def membership(self) -> object | None: ...
@@ -130,7 +130,7 @@ class SourceGroup:
         partitions = self.source.by_name()
         return {
             partitions[name]: CommittedOffset(
-                progress.offset, to_metadata(progress, self.source.streams(partitions[name]))
+                progress.offset, to_metadata(progress, self.source.notes(partitions[name]))
             )
             for name, progress in checkpoint.progress.items()
             if name in partitions

@@ -6,14 +6,19 @@ we left it, our open windows stand; otherwise the partition begins again. So no 
 """
 
 import logging
+import os
+import socket
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+import numpy as np
+
 from connectors.kafka.driver import CommittedOffset, Fetched, Partition, PositionLostError, Reader
-from connectors.kafka.progress import from_metadata, shared_with
+from connectors.kafka.progress import ALWAYS, Notes, Span, from_metadata, hashed, notes_of
 from connectors.kafka.settings import SourceSettings, start_time
+from connectors.kafka.sharing import AGO, Sharing
 from connectors.kafka.statistics import PartitionStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
 from monitor.errors import ConnectorError
@@ -22,8 +27,12 @@ from monitor.ports.options import duration_text
 
 log = logging.getLogger(__name__)
 
-# How soon it shows that a stream is spread over members: a matter of minutes, for one request per foreign partition.
-_COMPARE_SECONDS = 60.0
+# How often what other members have noted is looked at: a request for each of their partitions; and while nothing is
+# known of some, which windows wait for.
+_COMPARE_SECONDS = 10.0
+_COMPARE_SOON = 1.0
+# How often it is asked whether the topics have more partitions than before.
+_COUNT_SECONDS = 60.0
 # A poll returns within its timeout, or it hangs for ever; only a rebalance may hold it for a while.
 _HUNG_AFTER = 120.0
 
@@ -47,15 +56,23 @@ class KafkaSource:
         """The partitions that the service knows of, and the next record that it wants from each."""
         self._committed: dict[Partition, CommittedOffset] = {}
         """What the group's commit says of each, as far as we know."""
-        self._streams: dict[Partition, set[str]] = {}
+        self._streams: dict[Partition, dict[str, Span]] = {}
         """The streams that each has brought."""
+        self._inherited: dict[Partition, Notes] = {}
+        """What those who had it before have noted of that."""
+        self._saw: dict[str, float] = {}
+        """When each stream came last, by our clock."""
+        self._sharing = Sharing()
         self._spread: frozenset[str] = frozenset()
+        self._skipped: dict[Partition, int] = {}
+        """Records that are gone, of which the service has not been told yet."""
         self._doubtful: frozenset[Partition] = frozenset()
         self._held: frozenset[Partition] = frozenset()
         self._everything: frozenset[Partition] = frozenset()
         self._checkpoint: Checkpoint | None = None
         self._membership: object | None = None
-        self._member_since = self._watched = self._compared = clock()
+        self._member_since = self._watched = clock()
+        self._compared = self._counted = float("-inf")
         self._statistics = SourceStatistics(last_poll=clock())
 
     @cached_property
@@ -66,9 +83,7 @@ class KafkaSource:
         """Join the group, or take all partitions; either way `reassigned` announces them."""
         self._checkpoint = checkpoint
         topics = self.settings.topics
-        self._everything = frozenset(
-            Partition(topic, each) for topic in topics for each in self._reader.partitions(topic)
-        )
+        self._count_partitions()
         self._member_since = self._clock()
         if self.settings.group is not None:
             self._reader.subscribe(topics)
@@ -93,10 +108,13 @@ class KafkaSource:
                 gone |= change.partitions & before
         gone |= self._moved((ours & before) - gone)
         self._next = {partition: self._next[partition] for partition in before - gone}
-        self._streams = {partition: streams for partition, streams in self._streams.items() if partition not in gone}
+        for known in (self._streams, self._inherited, self._skipped):
+            for partition in gone:
+                known.pop(partition, None)
         # What was fetched while the change was pending was dropped: the partitions that stay read it again.
         self._reader.seek(self._next)
         came = self._begin(ours - (before - gone))
+        self._look_again()
         self._doubtful = frozenset()
         self._membership = self._reader.membership()
         log.debug("partitions gone: %s; came: %s", sorted(p.name for p in gone), sorted(came))
@@ -113,11 +131,12 @@ class KafkaSource:
         if self.settings.group is not None:
             self._check_membership(now)
         self._watch(now)
-        if now - self._compared > _COMPARE_SECONDS:
-            self._compare_streams(now)
         if self._reader.changed() or self._doubtful:
             return ()
-        return [batch for each in fetched if (batch := self._wanted(each)) is not None]
+        if self.settings.group is not None:
+            self._look_at_others(now)
+        gone = list(self._gone_records())
+        return [*gone, *(batch for each in fetched if (batch := self._wanted(each)) is not None)]
 
     def partitions(self) -> Sequence[str]:
         return [partition.name for partition in sorted(self._next)]
@@ -139,22 +158,50 @@ class KafkaSource:
             self._reader.close()
         self._guard.close()
 
-    def saw(self, partition: str, streams: Collection[str]) -> None:
+    @property
+    def member(self) -> str:
+        """The name of a static member; of any other, its process."""
+        return self.settings.instance or f"{socket.gethostname()}/{os.getpid()}"
+
+    def saw(self, partition: str, streams: Mapping[str, tuple[int, int]]) -> None:
         """The service says which streams a batch held: a stream should not come to several members."""
         known = self.by_name().get(partition)
         if known is not None:
-            self._streams.setdefault(known, set()).update(streams)
+            spans = self._streams.setdefault(known, {})
+            for stream, (oldest, newest) in streams.items():
+                span = _seconds(oldest, newest)
+                spans[stream] = span.around(spans.get(stream, span))
+            self._saw |= dict.fromkeys(streams, self._clock())
 
     def brings(self, streams: Collection[str]) -> Collection[str]:
         """The streams that our partitions have brought, here or before they came to us."""
-        found = frozenset[str]().union(*(self._streams.get(partition, ()) for partition in self._next))
-        committed = (self._committed.get(partition) for partition in self._next)
-        wanted = frozenset(streams)
-        return found.union(*(shared_with(one.metadata, wanted) for one in committed if one is not None)) & wanted
+        noted = frozenset[int]().union(*(self.notes(partition) for partition in self._next))
+        return [stream for stream in streams if hashed(stream) in noted]
 
-    def streams(self, partition: Partition) -> Collection[str]:
-        """The streams that a partition of ours has brought."""
-        return self._streams.get(partition, ())
+    def notes(self, partition: Partition) -> Notes:
+        """The streams that a partition of ours has brought, to us and to those who had it before."""
+        brought = self._streams.get(partition, {})
+        # What an earlier release noted has no times: it goes when there is something to note.
+        notes = {
+            stream: span for stream, span in self._inherited.get(partition, {}).items() if span != ALWAYS or not brought
+        }
+        for stream, span in brought.items():
+            notes[hashed(stream)] = span.around(notes.get(hashed(stream), span))
+        return notes
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known what other members get."""
+        return self._all_ours or self._sharing.known(self._clock())
+
+    @property
+    def spread(self) -> frozenset[str]:
+        """Streams of which both we and others get events just now, as far as was seen when it was looked last."""
+        return self._spread
+
+    def elsewhere(self, stream: str, start: int, end: int) -> bool:
+        """Whether others get events of a stream from this time."""
+        return self._elsewhere(stream, _seconds(start, end - 1))
 
     @property
     def membership(self) -> object | None:
@@ -185,7 +232,7 @@ class KafkaSource:
         partitions = {
             partition: self._partition_statistics(partition, at) for partition, at in sorted(self._next.items())
         }
-        return replace(self._statistics, partitions=partitions, alone=self._everything <= frozenset(self._next))
+        return replace(self._statistics, partitions=partitions, alone=self._all_ours)
 
     def report(self) -> Report:
         """The same for whoever knows nothing about Kafka."""
@@ -198,7 +245,7 @@ class KafkaSource:
             rebalances=now.rebalances,
             lost=now.lost,
             skipped=now.skipped,
-            spread=tuple(sorted(self._spread)),
+            spread=tuple(sorted(self.spread)),
             fetch_errors=self._reader.errors,
             unassigned=self._unassigned(),
             stalled=self._stalls.longest(self._lagging(), self._clock()),
@@ -241,25 +288,51 @@ class KafkaSource:
         if membership != self._membership and not self._reader.changed() and not self._doubtful:
             self._doubtful = self._moved(frozenset(self._next))
             self._membership = None if self._doubtful else membership
+            self._look_again()
 
-    def _compare_streams(self, now: float) -> None:
-        """A stream that comes to several members has its windows published in parts: say so, and say it loudly."""
-        self._compared = now
-        foreign = self._everything - frozenset(self._next)
+    @property
+    def _all_ours(self) -> bool:
+        return self._everything <= frozenset(self._next)
+
+    def _elsewhere(self, stream: str, span: Span) -> bool:
         ours = frozenset[str]().union(*self._streams.values())
-        if self.settings.group is None or not foreign or not ours:
-            self._spread = frozenset()
+        return not self._all_ours and self._sharing.elsewhere(stream, span, self._clock(), ours)
+
+    def _look_at_others(self, now: float) -> None:
+        """See now and then what others have noted of the streams that they get. An answer that does not come does no
+        harm: what is not known stays so."""
+        if now - self._compared < (_COMPARE_SECONDS if self._sharing.known(now) else _COMPARE_SOON):
             return
-        committed = self._reader.committed(foreign)
-        spread = frozenset[str]().union(*(shared_with(each.metadata, ours) for each in committed.values()))
-        for stream in sorted(spread - self._spread):
-            log.error(
-                "stream %s also comes through partitions that other members of group %s read: each of them publishes"
-                " windows of its own part. Key the topic by stream, or watch the stream with one member",
-                stream,
-                self.settings.group,
-            )
-        self._spread = spread
+        self._compared = now
+        try:
+            if now - self._counted > _COUNT_SECONDS:
+                self._counted = now
+                self._count_partitions()
+            foreign = self._everything - frozenset(self._next)
+            committed = self._reader.committed(foreign)
+            self._sharing.look({partition: committed.get(partition) for partition in foreign}, now)
+            unnoted = self._sharing.unnoted
+            self._sharing.judge(self._reader.earliest(unnoted), self._reader.latest(unnoted))
+        except ConnectorError as error:
+            log.debug("cannot see what other members get: %s", error)
+        else:
+            newest: dict[str, int] = {}
+            for spans in self._streams.values():
+                for stream, span in spans.items():
+                    if now - self._saw[stream] < AGO:
+                        newest[stream] = max(newest.get(stream, span.newest), span.newest)
+            self._spread = frozenset(one for one, at in newest.items() if self._elsewhere(one, Span(at - AGO, at)))
+
+    def _look_again(self) -> None:
+        """The group has shared its partitions out anew, and the topics may have more of them than before."""
+        self._everything |= frozenset(self._next)
+        self._sharing.assigned(self._clock())
+        self._compared = self._counted = float("-inf")
+
+    def _count_partitions(self) -> None:
+        self._everything = frozenset(
+            Partition(topic, each) for topic in self.settings.topics for each in self._reader.partitions(topic)
+        )
 
     def _moved(self, partitions: Collection[Partition]) -> frozenset[Partition]:
         """Those that somebody else has committed since we did."""
@@ -283,9 +356,8 @@ class KafkaSource:
         overtaken = {
             partition: each.offset for partition, each in progress.items() if each.offset < earliest[partition]
         }
-        for partition, offset in self._overtaken(overtaken, earliest).items():
-            progress[partition] = replace(progress[partition], offset=offset)
         positions = {partition: each.offset for partition, each in progress.items()}
+        positions |= self._overtaken(overtaken, earliest)
         self._reader.seek(positions)
         self._next |= positions
         return {partition.name: progress[partition] for partition in sorted(progress)}
@@ -298,6 +370,7 @@ class KafkaSource:
         self._committed = {
             partition: each for partition, each in self._committed.items() if partition not in partitions
         } | dict(committed)
+        self._inherited |= {partition: notes_of(each.metadata) for partition, each in committed.items()}
         return {
             partition: from_metadata(partition.name, each.offset, each.metadata)
             for partition, each in committed.items()
@@ -324,8 +397,9 @@ class KafkaSource:
                 ' without them, set overtaken = "skip"'
             )
         log.error("records were deleted before they were read, going on without them: %s", lost)
-        skipped = sum(max(0, earliest[partition] - at) for partition, at in positions.items())
-        self._statistics = replace(self._statistics, skipped=self._statistics.skipped + skipped)
+        skipped = {partition: max(0, earliest[partition] - at) for partition, at in positions.items()}
+        self._skipped |= {partition: self._skipped.get(partition, 0) + count for partition, count in skipped.items()}
+        self._statistics = replace(self._statistics, skipped=self._statistics.skipped + sum(skipped.values()))
         return {partition: earliest[partition] for partition in positions}
 
     def _fetch(self, timeout: float) -> Sequence[Fetched]:
@@ -337,6 +411,13 @@ class KafkaSource:
             self._reader.seek(positions)
             self._next |= positions
             return ()
+
+    def _gone_records(self) -> Iterator[RawBatch]:
+        """Says where reading goes on after records that are gone, before any other record comes."""
+        skipped, self._skipped = self._skipped, {}
+        for partition, count in sorted(skipped.items()):
+            none = np.empty(0, dtype=np.int64)
+            yield RawBatch(partition.name, [], none, self._next[partition], skipped=count)
 
     def _wanted(self, fetched: Fetched) -> RawBatch | None:
         """The records that the service has not had, of the partitions that it knows."""
@@ -393,3 +474,7 @@ class KafkaSource:
             lost=now.lost + many * (kind == "lost"),
             rebalances=now.rebalances + (kind == "assigned" and self.settings.group is not None),
         )
+
+
+def _seconds(oldest: int, newest: int) -> Span:
+    return Span(oldest // 1_000_000, newest // 1_000_000)

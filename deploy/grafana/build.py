@@ -291,6 +291,15 @@ OPERATIONS = [
         unit="s",
     ),
     Panel(
+        "Windows that lack events",
+        [
+            ("max by (stream) (shiftwatch_stream_spread)", "{{stream}} comes to several members"),
+            ('1 - min by (stream) (shiftwatch_window_complete{segment=""})', "{{stream}} last window incomplete"),
+            ("sum by (stream) (increase(shiftwatch_windows_refused_total[1h]))", "{{stream}} not published, an hour"),
+        ],
+        "Windows of a stream that comes to several members are not published; incomplete ones recommend nothing.",
+    ),
+    Panel(
         "Time to assess a window",
         [
             (

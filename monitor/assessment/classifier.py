@@ -14,6 +14,7 @@ from monitor import recalibration
 from monitor.arrays import Flags, Vector, frozen_matrix, frozen_vector
 from monitor.assessment import message as result
 from monitor.assessment import reasons, to_message
+from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.known_events import UnknownShare, known_mix, soft_match, unknown_share
 from monitor.assessment.verdict import Evidence, Verdict, decide
 from monitor.calibration import Calibration
@@ -45,7 +46,7 @@ from monitor.tolerances import (
     VERDICT_LEVEL,
 )
 from monitor.version import __version__
-from monitor.windows import Window, WindowCounts, WindowKey
+from monitor.windows import Origin, Window, WindowCounts, WindowKey
 
 CHEAP = ("cc", "pcc", "acc", "acc-qp", "pacc", "em")
 """Estimators that cost a few milliseconds a window at most: always reported. The reference's choice comes on top."""
@@ -124,6 +125,7 @@ class Assessment:
 
     key: WindowKey
     closed_because: str
+    origin: Origin
     events: int
     counts: WindowCounts
     unusable: int
@@ -170,6 +172,10 @@ def assess(
 
     `may` names the features that may change their unit, and how: only those are ever corrected.
     """
+    return as_far_as_seen(_assessed(window, reference, level, may or {}))
+
+
+def _assessed(window: Window, reference: AssessedReference, level: float, may: Mapping[str, May]) -> Assessment:
     remarks = reference.remarks(window)
     window = reference.matched(window)
     usable = _usable(window, reference)
@@ -225,9 +231,7 @@ def assess(
             name: FeatureShift(replace(move, name=name), None)
             for name, move in zip(reference.classes, diagnosis.posteriors, strict=True)
         },
-        recalibration=_recalibration(
-            assessment, prevalence, tests, _inputs(diagnosis, may or {}), reference.calibration
-        ),
+        recalibration=_recalibration(assessment, prevalence, tests, _inputs(diagnosis, may), reference.calibration),
     )
 
 
@@ -267,6 +271,7 @@ def _assessment(
     return Assessment(
         key=key,
         closed_because=window.closed_because,
+        origin=window.origin,
         events=window.events,
         counts=window.counts,
         unusable=0,

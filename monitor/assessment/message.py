@@ -10,6 +10,7 @@ import msgspec
 
 from monitor.assessment.verdict import Verdict
 from monitor.recalibration import Recalibration
+from monitor.windows import Gap
 
 SCHEMA_ID = "shiftwatch.window.v1"
 
@@ -133,6 +134,14 @@ class WindowResult(MessagePart, frozen=True):
     start: str
     end: str
     closed_because: str
+    complete: bool
+    """Whether the window had all of its events. One that had not recommends nothing."""
+    gaps: tuple[Gap, ...]
+    """Why it had not; in words among the reasons."""
+    member: str
+    """Of a group, where the window is its part of a stream that comes to several; otherwise empty."""
+    partitions: tuple[str, ...]
+    """What an incomplete window was made from; empty for a whole one."""
     events: Counts
     verdict: Verdict
     reasons: tuple[str, ...]

@@ -16,6 +16,7 @@ from monitor.assessment import message as result
 from monitor.assessment import regressor_message
 from monitor.assessment import regressor_reasons as wording
 from monitor.assessment.classifier import FeatureShift, Test, of_moves
+from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.regressor_evidence import RelationFound, evidence_of, relation_found
 from monitor.assessment.regressor_feed import implied
 from monitor.assessment.regressor_view import RelationReference
@@ -39,7 +40,7 @@ from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
 from monitor.tolerances import DISTANCE_FLOOR, MINIMUM_EVENTS, RELATION_FLOOR, VERDICT_LEVEL
 from monitor.version import __version__
-from monitor.windows import Window, WindowCounts, WindowKey
+from monitor.windows import Origin, Window, WindowCounts, WindowKey
 
 ALL = np.ones(1)
 """The class mix of a stream without classes."""
@@ -51,6 +52,7 @@ class RegressionAssessment:
 
     key: WindowKey
     closed_because: str
+    origin: Origin
     events: int
     counts: WindowCounts
     unusable: int
@@ -103,9 +105,10 @@ def assess_regression(
     shifts = {move.name: FeatureShift(move, explained.get(j)) for j, move in enumerate(moved[:-1])}
     key = kept.key
     validity = Validity(key.stream, key.segment, key.id, key.start, key.end, reference.version)
-    return RegressionAssessment(
+    assessment = RegressionAssessment(
         key=key,
         closed_because=kept.closed_because,
+        origin=kept.origin,
         events=kept.events,
         counts=kept.counts,
         unusable=unusable,
@@ -119,6 +122,7 @@ def assess_regression(
         recalibration=implied(relation, reference, validity),
         reference_version=reference.version,
     )
+    return as_far_as_seen(assessment)
 
 
 def _usable(window: Window, reference: RelationReference) -> Flags:

@@ -17,12 +17,10 @@ from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder, TimeReading
 from monitor.kinds import KINDS, Declared, kind_of, load_reference
 from monitor.observers import Totals, log, logging_to_stderr
-from monitor.ports import Keyed, ReadBack, Sink, Source
+from monitor.ports import ReadBack, Sink, Source
 from monitor.ports.schema import StreamSchema
 from monitor.reference import FiledReference
 from monitor.service import (
-    BatchTaken,
-    Happening,
     Listening,
     Observer,
     Pace,
@@ -137,7 +135,7 @@ def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> boo
         shown(config) as showing,
         served(config, base, watched, ends, showing) as serving,
     ):
-        everybody = [*showing, *serving, *keyed(source), *observers]
+        everybody = [*showing, *serving, *observers]
         service(config, watched, source, sink, everybody).run(stopping)
         return not stopping()
 
@@ -158,6 +156,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 plan=kind_of(reference).plan(stream.window.plan, reference, stream.evidence),
                 most_segments=stream.max_segments,
                 dead_letter_late=stream.dead_letter_late,
+                spread=stream.spread,
                 awaited=None if stream.labels is None else stream.labels.awaited,
                 corrected=stream.corrected,
                 declared=Declared(
@@ -262,19 +261,6 @@ def service(
         pace=pace,
         assessing=Workers(watched, config.pace.workers) if config.pace.workers else None,
     )
-
-
-def keyed(source: Source) -> list[Observer]:
-    """What tells a source that is shared out among members which streams its partitions bring."""
-    if not isinstance(source, Keyed):
-        return []
-
-    def tell(happening: Happening) -> None:
-        if isinstance(happening, BatchTaken):
-            brought = [*happening.events.items(), *happening.labels.items()]
-            source.saw(happening.partition, {stream for stream, count in brought if count})
-
-    return [tell]
 
 
 @contextmanager

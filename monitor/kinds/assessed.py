@@ -5,7 +5,7 @@ from typing import Protocol
 
 from monitor.assessment import FeatureShift, Test, Verdict
 from monitor.recalibration import Recalibration
-from monitor.windows import WindowCounts, WindowKey
+from monitor.windows import Origin, WindowCounts, WindowKey
 
 
 class Assessed(Protocol):
@@ -20,6 +20,8 @@ class Assessed(Protocol):
     def key(self) -> WindowKey: ...
     @property
     def closed_because(self) -> str: ...
+    @property
+    def origin(self) -> Origin: ...
     @property
     def events(self) -> int: ...
     @property

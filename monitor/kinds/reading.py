@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from monitor.assessment import FeatureShift, Test, Verdict, describe
 from monitor.kinds.assessed import Assessed
 from monitor.recalibration import Recalibration
-from monitor.windows import WindowKey, WindowSummary
+from monitor.windows import Gap, WindowKey, WindowSummary
 
 Floats = NDArray[np.float32]
 Sample = tuple[str, tuple[str, ...], float]
@@ -96,6 +96,11 @@ class Reading(Generic[AnswerT_co]):
     late: int
     rejected: int
     sampled_out: int
+    gaps: tuple[Gap, ...]
+    """Why the window is incomplete; empty if it is not."""
+    member: str
+    partitions: tuple[str, ...]
+    """Who made it out of what."""
     verdict: Verdict
     reasons: tuple[str, ...]
     answer: AnswerT_co
@@ -142,6 +147,9 @@ def reading_of(
         late=assessment.counts.late,
         rejected=assessment.counts.rejected,
         sampled_out=assessment.counts.sampled_out,
+        gaps=assessment.origin.gaps,
+        member=assessment.origin.member,
+        partitions=assessment.origin.partitions,
         verdict=assessment.verdict,
         reasons=assessment.reasons,
         answer=answer,

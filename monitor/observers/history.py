@@ -25,8 +25,10 @@ from monitor.service import (
     Reassigned,
     Remembered,
     StateAdvanced,
+    StreamsSpread,
     Turned,
     WindowAssessed,
+    WindowRefused,
 )
 from monitor.state import OUTCOMES, WINDOWS, Known, WindowSeen, owner, surplus
 
@@ -95,6 +97,13 @@ class History:
             self._snapshot = replace(self._snapshot, flow=flow)
         elif isinstance(happening, Reassigned):
             self._snapshot = replace(self._snapshot, flow=self._reassigned(happening))
+        elif isinstance(happening, StreamsSpread):
+            flow = replace(self._snapshot.flow, spread=happening.streams, unpublished=happening.refused)
+            self._snapshot = replace(self._snapshot, flow=flow)
+        elif isinstance(happening, WindowRefused):
+            flow, stream = self._snapshot.flow, happening.key.stream
+            refused = {**flow.windows_refused, stream: flow.windows_refused.get(stream, 0) + 1}
+            self._snapshot = replace(self._snapshot, flow=replace(flow, windows_refused=refused))
 
     def _count(self, batch: BatchTaken) -> None:
         self._counted = True

@@ -19,10 +19,12 @@ from monitor.service import (
     OutcomeKnown,
     Reassigned,
     StateAdvanced,
+    StreamsSpread,
     WindowAssessed,
+    WindowRefused,
 )
 from monitor.state import AlarmState, ChangeState, Known, WindowSeen
-from monitor.windows import WindowKey
+from monitor.windows import Gap, WindowKey
 
 _LOG = logging.getLogger("shiftwatch")
 _OURS = (_LOG, logging.getLogger("monitor"), logging.getLogger("connectors"))
@@ -75,6 +77,12 @@ def log(happening: Happening) -> None:
             _say(logging.WARNING, "commit refused", reason=happening.refused)
         else:
             _say(logging.INFO, "partitions changed", came=sorted(happening.came), gone=sorted(happening.gone))
+    elif isinstance(happening, StreamsSpread):
+        _log_spread(happening)
+    elif isinstance(happening, WindowRefused):
+        key = happening.key
+        where = {"stream": key.stream, "start": _time(key.start), "end": _time(key.end)}
+        _say(logging.WARNING, "window not published", **where, events=happening.events, reason=Gap.SPREAD.words)
     elif isinstance(happening, Listening):
         _say(logging.INFO, "listening", address=happening.address)
 
@@ -129,6 +137,20 @@ def _log_states(key: WindowKey, known: Known) -> None:
         _say(level, message, **where, moved=f"{alarm.moved} of the last {len(alarm.flags)}")
     if changes.last:
         _say(logging.WARNING, "change", **where, detector=changes.detector, series="; ".join(changes.last))
+
+
+def _log_spread(spread: StreamsSpread) -> None:
+    for stream in sorted(spread.refused):
+        _say(
+            logging.ERROR,
+            f"stream {stream} comes to several members of the group, so that no member has whole windows of it: none "
+            f'are published. Key the topic by stream, or set `spread = "parts"` in [streams.{stream}] for windows '
+            "of each member's part",
+        )
+    for stream in sorted(spread.streams - spread.refused):
+        _say(logging.WARNING, f"stream {stream} comes to several members of the group: windows are published in parts")
+    if not spread.streams:
+        _say(logging.INFO, "every stream comes to one member of the group")
 
 
 @contextmanager

@@ -140,6 +140,8 @@ def _stream(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
             filled.add("late_events", (stream, reason), flow.late.get((stream, str(reason)), 0))
         else:
             filled.add("rejected", (stream, reason), flow.rejected.get((stream, str(reason)), 0))
+    filled.add("stream_spread", (stream,), float(stream in flow.unpublished))
+    filled.add("windows_refused", (stream,), flow.windows_refused.get(stream, 0))
     filled.add("series_dropped", (stream,), snapshot.dropped.get(stream, 0))
     filled.histogram("assessment_duration_seconds", (stream,), snapshot.assessing[stream])
     if stream in snapshot.iterations:
@@ -197,6 +199,7 @@ def _window(filled: _Filled, facts: StreamFacts, reading: AnyReading, caps: Caps
     for verdict in facts.verdicts:
         filled.add("verdict", (*of, str(verdict)), float(reading.verdict == verdict))
     filled.add("window_events", of, reading.events)
+    filled.add("window_complete", of, float(not reading.gaps))
     filled.add("window_labelled_events", of, reading.labelled)
     filled.add("recalibration_applied", of, float(reading.apply))
     filled.add_all(of, reading.answer.metrics(caps.classes))
@@ -270,7 +273,6 @@ def _report(filled: _Filled, flow: Flow) -> None:
     filled.add("rebalances", (), flow.report.rebalances)
     filled.add("partitions_lost", (), flow.report.lost)
     filled.add("records_skipped", (), flow.report.skipped)
-    filled.add("streams_spread", (), len(flow.report.spread))
     for partition in flow.report.partitions:
         figures = {
             "position_offset": partition.position,

@@ -172,6 +172,12 @@ class Flow:
     """Wall clock, seconds; so are the next two."""
     last_batch: float | None = None
     last_commit: float | None = None
+    spread: frozenset[str] = frozenset()
+    """Streams that come to several members of the group,"""
+    unpublished: frozenset[str] = frozenset()
+    """and those of them whose windows are not published."""
+    windows_refused: Mapping[str, int] = field(default_factory=dict)
+    """By stream: windows that were not published because other members have events of them."""
     report: Report | None = None
     """What the source says about itself, where it says anything."""
     sink_report: SinkReport | None = None

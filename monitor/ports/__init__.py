@@ -30,6 +30,8 @@ class RawBatch:
     """Where reading goes on after this batch."""
     timestamps: NDArray[np.int64] | None = None
     """The records' own times (microseconds since the epoch), for events that carry none."""
+    skipped: int = 0
+    """Records before these that were deleted before they could be read. A batch may say only that, without records."""
 
 
 @runtime_checkable
@@ -182,7 +184,7 @@ class Report:
     skipped: int = 0
     """Records that were deleted before they could be read."""
     spread: tuple[str, ...] = ()
-    """Streams that also come to other members of the group: each publishes windows of its part."""
+    """Streams that also come to other members of the group."""
     fetch_errors: int = 0
     """Requests for records that failed and were made again."""
     unassigned: float = 0.0
@@ -232,11 +234,33 @@ class ReadBack(Protocol):
 
 
 @runtime_checkable
-class Keyed(Protocol):
-    """A source that is shared out among members, and wants every stream to come to one of them. Optional."""
+class SharedOut(Protocol):
+    """A source that is shared out among members, each of which has some of the partitions. Optional.
 
-    def saw(self, partition: str, streams: Collection[str]) -> None:
-        """A batch of this partition held events of these streams."""
+    Windows of a stream are whole only where no other member gets events of it: the service asks before it publishes.
+    """
+
+    @property
+    def member(self) -> str:
+        """A name for this member."""
+        ...
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known by now what the other members get: no window is closed before."""
+        ...
+
+    @property
+    def spread(self) -> frozenset[str]:
+        """The streams of which this member and others get events just now."""
+        ...
+
+    def saw(self, partition: str, streams: Mapping[str, tuple[int, int]]) -> None:
+        """A batch of this partition held events of these streams, the oldest and the newest at these times."""
+        ...
+
+    def elsewhere(self, stream: str, start: int, end: int) -> bool:
+        """Whether other members get events of a stream from this time."""
         ...
 
     def brings(self, streams: Collection[str]) -> Collection[str]:

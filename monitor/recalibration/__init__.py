@@ -11,7 +11,7 @@ from monitor.recalibration.applying import corrected_rows, reweighted
 from monitor.recalibration.calibration_map import CalibrationMap, CalibrationMethod, ScoreKind
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.inputs_rule import May, gated
-from monitor.recalibration.message import InputCorrection, Recalibration, Validity, identity, settled, withheld
+from monitor.recalibration.message import InputCorrection, Recalibration, Validity, identity, settled
 from monitor.recalibration.relation import RegressionRecalibration, RelationCorrection, RelationParameters
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ __all__ = [
     "justified",
     "reweighted",
     "settled",
-    "withheld",
 ]
 
 

@@ -8,7 +8,7 @@ class Cause(StrEnum):
 
     Applied: `prior-shift`, `relation-changed`, and `kept` (an earlier correction that nothing has contradicted).
     Not applied, and an earlier correction ends: `other-shift`, `not-unique`, `estimators-disagree`, `labels-disagree`,
-    `relation-unchanged`, `no-gain`, `nothing-known`.
+    `relation-unchanged`, `no-gain`, `nothing-known`, `incomplete`.
     Not applied, but an earlier correction stays until such windows speak against it ten to one, each by its estimate
     and its errors: `stable`, `within-chance`, `too-small`, `within-interval`.
     Not applied, and an earlier correction stays: `too-few-events`, `too-few-labels`, `labels-are-constant`.
@@ -31,6 +31,7 @@ class Cause(StrEnum):
     RELATION_UNCHANGED = "relation-unchanged"
     NO_GAIN = "no-gain"
     NOTHING_KNOWN = "nothing-known"
+    INCOMPLETE = "incomplete"
 
 
 UNSURE = frozenset({Cause.STABLE, Cause.WITHIN_CHANCE, Cause.TOO_SMALL, Cause.WITHIN_INTERVAL})

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from monitor.recalibration.applying import corrected_row, corrected_rows, scored_threshold
 from monitor.recalibration.feeds import Feed, feed
-from monitor.recalibration.message import InputCorrection, Recalibration, settled, withheld
+from monitor.recalibration.message import InputCorrection, Recalibration, settled
 from monitor.recalibration.relation import RegressionRecalibration, relation_inputs
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class RecalibrationClient:
         if known.message.of_margins is None:
             return None
         # What makes posteriors of margins belongs to the model, and does not grow old.
-        return replace(known, message=withheld(known.message, known.message.cause, known.message.reason))
+        return replace(known, message=known.message.withheld(known.message.cause, known.message.reason))
 
     def _take(self, message: Recalibration) -> None:
         with self._taking:

@@ -51,6 +51,7 @@ def decoded(table: Mapping[str, Any]) -> Recalibration:
             against=finite((table.get("against", 0.0),))[0],
             calibration=None if calibration is None else calibration_map(calibration, len(classes)),
             tree=tree_of(table),
+            complete=bool(table.get("complete", True)),
         )
         return of_regression(plain, table["relation"]) if "relation" in table else plain
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:

@@ -6,7 +6,7 @@ Nothing is needed to import this, not even numpy: scoring services read the mess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import copysign, inf, log
-from typing import Any
+from typing import Any, Self
 
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import SILENT, UNSURE, Cause
@@ -87,6 +87,25 @@ class Recalibration:
     """Half the width of the 95 % interval of each of the target priors; empty where they are not known."""
     against: float = 0.0
     """What windows since have had to say against a correction that is kept: the logarithm of the odds."""
+    complete: bool = True
+    """Whether the window had all of its events; one that had not recommends nothing."""
+
+    def withheld(self, cause: Cause, reason: str) -> Self:
+        """The same estimate, not to be applied, nor any earlier one to be kept."""
+        nothing = identity(self.classes, self.source_priors, margins=self.of_margins)
+        return replace(
+            self,
+            multipliers=nothing.multipliers,
+            log_multipliers=nothing.log_multipliers,
+            thresholds=nothing.thresholds,
+            inputs={},
+            tree=None,
+            apply=False,
+            cause=cause,
+            reason=reason,
+            calibration=nothing.calibration,
+            against=0.0,
+        )
 
     @property
     def of_margins(self) -> CalibrationMap | None:
@@ -148,14 +167,6 @@ def evidence_against(previous: Recalibration, current: Recalibration) -> float:
     share = len(steps) / (len(steps) - 1)
     s2 = share * sum((step * error / NORMAL_95) ** 2 for step, error in zip(steps, errors, strict=True)) / length**2
     return (1 - 2 * x) / (2 * s2) if s2 > 0 else copysign(inf, 0.5 - x)
-
-
-def withheld(message: Recalibration, cause: Cause, reason: str) -> Recalibration:
-    """The same estimate, not to be applied, nor any earlier one to be kept."""
-    nothing = identity(
-        message.classes, message.source_priors, message.validity, cause, reason, margins=message.of_margins
-    )
-    return replace(nothing, target_priors=message.target_priors, target_errors=message.target_errors)
 
 
 def identity(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Self
 
+from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import Recalibration
 from monitor.recalibration.numbers import finite, finite_rows
 
@@ -65,6 +66,11 @@ class RegressionRecalibration(Recalibration):
     """The message of a regression stream: no classes, and a relation instead."""
 
     relation: RelationCorrection = field(kw_only=True)
+
+    def withheld(self, cause: Cause, reason: str) -> Self:
+        """Without a change of the relation."""
+        relation = replace(self.relation, adapted=self.relation.reference, model="M1", description="unchanged")
+        return replace(self, apply=False, cause=cause, reason=reason, relation=relation)
 
 
 def of_regression(plain: Recalibration, table: Mapping[str, Any]) -> RegressionRecalibration:

@@ -15,10 +15,12 @@ from monitor.service.notices import (
     Reassigned,
     Remembered,
     StateAdvanced,
+    StreamsSpread,
     Turned,
     WindowAssessed,
+    WindowRefused,
 )
-from monitor.service.publishing import Watched
+from monitor.service.publishing import Spread, Watched
 from monitor.service.workers import Workers
 
 __all__ = [
@@ -36,10 +38,13 @@ __all__ = [
     "Reassigned",
     "Remembered",
     "Service",
+    "Spread",
     "StateAdvanced",
+    "StreamsSpread",
     "Turned",
     "Watched",
     "WindowAssessed",
+    "WindowRefused",
     "Workers",
     "collect_garbage_rarely",
     "keep_freed_memory",

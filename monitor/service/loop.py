@@ -20,7 +20,7 @@ from monitor.errors import CommitRefusedError, ConnectorError
 from monitor.events import DecodedBatch, Decoder, Reason, Rejected
 from monitor.labels import Outcome
 from monitor.limits import COMMIT_EVERY, IDLE_AFTER, MOST_WAITING
-from monitor.ports import NEVER, Keyed, Message, Progress, RawBatch, Sink, Source
+from monitor.ports import NEVER, Message, Progress, RawBatch, Sink, Source
 from monitor.service.dead_letters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.service.label_ledger import Ledger, labels_taken
 from monitor.service.label_ledger import message as outcome_message
@@ -39,6 +39,7 @@ from monitor.service.notices import (
     WindowAssessed,
 )
 from monitor.service.publishing import Watched, messages
+from monitor.service.shared_out import WholeWindows
 from monitor.service.stream_states import StreamStates
 from monitor.service.under_way import Ready, UnderWay
 from monitor.service.workers import Answers, Assessing, Here
@@ -125,7 +126,10 @@ class Service:
         self._under_way = UnderWay[Answers]()
         self._states = StreamStates({stream: each.concerns for stream, each in watched.items()}, sink)
         self._correcting = Correcting(watched, self._states.committed_of)
+        self._whole = WholeWindows(source, {stream: one.spread for stream, one in watched.items()}, self._tell)
         self._refused = False
+        self._uncommitted = False
+        """Whether records were read that no checkpoint counts yet."""
         self._stop: Callable[[], bool] = lambda: False
         self._last_commit = clock.elapsed()
 
@@ -176,10 +180,14 @@ class Service:
             self._take(batch)
         partitions = tuple(self._source.partitions())
         idle = self._idle(partitions)
-        self._assess(self._windowing.close(partitions, idle, self._idle_mark(partitions)))
+        if self._whole.known:
+            self._assess(self._windowing.close(partitions, idle, self._idle_mark(partitions)))
+        self._whole.look()
         self._expect_outcomes()
         overdue = self._under_way.empty and self._clock.elapsed() - self._last_commit > self._pace.commit
-        if self._under_way.begun or (batches and overdue):
+        self._uncommitted |= bool(batches)
+        if self._under_way.begun or (self._uncommitted and overdue):
+            self._uncommitted = False
             self._under_way.end_turn(self._windowing.checkpoint())
         self._publish(0.0)
         self._tell(Turned(partitions, idle, held, self._windowing.rows, self._under_way.windows))
@@ -200,7 +208,9 @@ class Service:
                 stream: LabelTimes(batch.offsets[known.index], known.timestamps, known.ids, known.targets)
                 for stream, known in decoded.late_labels.items()
             },
+            skipped=batch.skipped,
         )
+        self._whole.saw(batch.partition, decoded)
         self._stood[batch.partition] = self._windowing.reached(batch.partition)
         self._ledger.take(batch, decoded, left_out)
         # Records that were judged before a restart are read again only to rebuild windows.
@@ -232,7 +242,7 @@ class Service:
             self._under_way.put([dead_letter(batch, late)])
 
     def _assess(self, windows: Iterable[Window]) -> None:
-        for window in windows:
+        for window in filter(None, map(self._whole.publishable, windows)):
             while not self._assessing.room:
                 self._wait_for_room()
             self._under_way.expect(self._windowing.mark, window, self._assessing.hand_in(window))
@@ -295,9 +305,11 @@ class Service:
                 examined=published.examined,
                 written=published.written,
             )
-            seen, further = self._states.advance(assessed, changed)
-            yield from messages(published, seen)
-            yield from further
+            # Members make parts of the same windows: what each knows by its own is not kept beside what others know.
+            kept = not window.key.part
+            seen, further = self._states.advance(assessed, changed if kept else {})
+            yield from (self._whole.signed(message, window) for message in messages(published, seen))
+            yield from (message for message in further if kept or message.channel != "states")
             if not published.window.key.segment:
                 self._ledger.keep(window, seen.assessment, mark)
             self._tell(seen)
@@ -344,8 +356,7 @@ class Service:
     def _remember(self) -> None:
         """Tell what is known of the streams that come here."""
         known = self._states.all()
-        ours = self._source.brings(known) if isinstance(self._source, Keyed) else known
-        self._tell(Remembered({stream: known[stream] for stream in known if stream in ours}))
+        self._tell(Remembered({stream: known[stream] for stream in self._whole.ours(known)}))
 
     def _begin(self, partition: str, progress: PartitionProgress | None) -> None:
         self._windowing.begin(partition, progress)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from monitor.labels import LabelFlow, OutcomeResult
 from monitor.state import Known, Seen, WindowSeen
-from monitor.windows import WindowCheckpoint
+from monitor.windows import WindowCheckpoint, WindowKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,23 @@ class Reassigned:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamsSpread:
+    """Other streams than before come to several members of the group, be it none any more."""
+
+    streams: frozenset[str]
+    refused: frozenset[str]
+    """Those of them whose windows are not published."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRefused:
+    """A window was closed and not published: other members have events of it."""
+
+    key: WindowKey
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
 class Listening:
     """Status page, metrics and API are there for whoever asks."""
 
@@ -111,6 +128,8 @@ Happening = (
     | Committed
     | Turned
     | Reassigned
+    | StreamsSpread
+    | WindowRefused
     | Listening
 )
 Observer = Callable[[Happening], None]

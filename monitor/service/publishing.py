@@ -5,7 +5,7 @@ Pure: it depends on the window and on the stream's settings alone, so it may run
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from monitor.assessment import encode
 from monitor.kinds import Declared, kind_of
@@ -17,6 +17,9 @@ from monitor.service.corrected_events import Corrected, corrected_events
 from monitor.state import AnyConcern, StatePlan, WindowSeen, Written, concerns_of, examined
 from monitor.windows import Plan, Window, WindowKey, WindowSummary, by_segment
 
+Spread = Literal["refuse", "parts"]
+"""What becomes of a window of which other members of a group have events: nothing, or its parts are published."""
+
 
 @dataclass(frozen=True, slots=True)
 class Watched:
@@ -26,6 +29,7 @@ class Watched:
     plan: Plan
     most_segments: int = SEGMENTS_WATCHED
     dead_letter_late: bool = False
+    spread: Spread = "refuse"
     awaited: Awaited | None = None
     """Whether, and how long, windows wait for labels."""
     corrected: Corrected = "no"
@@ -84,4 +88,4 @@ def messages(published: Published, seen: WindowSeen) -> Iterator[Message]:
 
 def feed_key(window: WindowKey) -> bytes:
     """A compacted topic keeps the last message of each stream, and of each segment of it."""
-    return f"{window.stream}/{window.segment}".rstrip("/").encode()
+    return (f"{window.stream}/{window.segment}".rstrip("/") + window.of_part).encode()

@@ -33,7 +33,7 @@ from monitor.limits import (
 )
 from monitor.ports.options import Duration, read, substituted
 from monitor.recalibration import May, ScoreKind
-from monitor.service import Corrected, DeadLetterLimits
+from monitor.service import Corrected, DeadLetterLimits, Spread
 from monitor.windows import CountPlan, Plan, TimePlan
 
 _COMMIT = Duration(COMMIT_EVERY)
@@ -146,6 +146,10 @@ class StreamSettings:
     "utc", or a zone such as "Europe/Brussels", for texts without an offset."""
     dead_letter_late: bool = False
     """Whether late events also go to the dead letters, not only into their counter."""
+    spread: Spread = "refuse"
+    """What becomes of a window of which other members of the group have events, because the topic is not keyed by
+    stream. refuse: it is not published. parts: each member publishes its part, marked as such, under a key of its own;
+    nothing is recommended by it."""
     alarm: AlarmSettings = field(default_factory=AlarmSettings)
     """When windows that moved become an alarm."""
     changes: Literal["adwin", "page-hinkley", "kswin", "prior-shift"] | None = None

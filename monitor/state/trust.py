@@ -7,7 +7,7 @@ import msgspec
 from monitor.labels import Outcome
 from monitor.labels.outcomes import trusted
 from monitor.labels.trust import Shown, judged, shown
-from monitor.recalibration import Cause, withheld
+from monitor.recalibration import Cause
 from monitor.reference import FiledReference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
@@ -39,7 +39,7 @@ def _window(state: TrustState, seen: WindowSeen) -> Advanced[TrustState]:
     """Its result says what the window itself shows; the feed corrects nothing by estimates that are off."""
     if not state.doubt:
         return Advanced(state)
-    refused = withheld(seen.recalibration, Cause.LABELS_DISAGREE, state.doubt)
+    refused = seen.recalibration.withheld(Cause.LABELS_DISAGREE, state.doubt)
     return Advanced(state, seen=replace(seen, feed=refused, doubt=state.doubt))
 
 

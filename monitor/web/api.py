@@ -107,6 +107,7 @@ class Api:
             "stream": name,
             "latest": _short(track.latest) if track else None,
             "stale": track.stale(self.history.now()) if track else None,
+            "spread": name in snapshot.flow.spread,
             "alarm": _alarm(track),
             "changes": _changes(track),
         }
@@ -168,6 +169,10 @@ def _short(reading: AnyReading) -> dict[str, Any]:
         "start": rfc3339(reading.key.start),
         "end": rfc3339(reading.key.end),
         "events": {"used": reading.events, **counts},
+        "complete": not reading.gaps,
+        "gaps": reading.gaps,
+        "member": reading.member,
+        "partitions": reading.partitions,
         "verdict": reading.verdict,
         "reasons": reading.reasons,
         "labelled": reading.labelled,

@@ -138,6 +138,8 @@ def not_ready(history: History) -> str:
         return "the loop has not turned yet"
     if history.now() - flow.last_turn > PROGRESS_SECONDS:
         return f"the loop has not turned for {history.now() - flow.last_turn:.0f} s"
+    if flow.unpublished:
+        return f"windows of {', '.join(sorted(flow.unpublished))} are not published: several members get its events"
     return "" if flow.partitions else "no partition is assigned"
 
 

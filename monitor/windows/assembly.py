@@ -1,12 +1,12 @@
 """Where events become windows: every stream's open windows, every partition's clock, and what a restart needs.
 
-The rules stand in `timewindows` and `countwindows`; this file holds what they share: the running maximum and the
+The rules stand in `by_time` and `by_count`; this file holds what they share: the running maximum and the
 published watermark of each partition, and the order in which windows close (by end plus allowed lateness, then by
 stream), which does not depend on how the input was cut into batches.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from monitor.ports import NEVER
 from monitor.windows.by_count import CountPlan, CountWindows
 from monitor.windows.by_time import TimePlan, TimeWindows
 from monitor.windows.label_evidence import PlainLabels
+from monitor.windows.origin import OPEN, Gap, Stretch, followed, widened
 from monitor.windows.panes import Arrivals, Mark
 from monitor.windows.progress import PartitionProgress, WindowCheckpoint
 from monitor.windows.window import Window, without_copies
@@ -88,6 +89,9 @@ class _PartitionClock:
     closed: int = NEVER
     resumed: int = 0
     """Records before this were judged before the restart: what is left out of them was counted then."""
+    lacks: tuple[Stretch, ...] = ()
+    brought: set[str] = field(default_factory=set)
+    """The streams of its events."""
 
 
 class Windowing:
@@ -101,6 +105,8 @@ class Windowing:
         self._only = next(iter(plans)) if len(plans) == 1 else None
         self._clocks: dict[str, _PartitionClock] = {}
         self._awaiting_labels = frozenset(awaiting_labels)
+        self._remembered = max((2 * (one.plan.size + one.plan.lateness) for one in self._timed.values()), default=0)
+        """For so long after it a window may still have to say what a partition lacks."""
         self.mark: int | None = NEVER
         """Up to where event time had come when the last window closed, or at the last `close`; None after all."""
 
@@ -110,7 +116,11 @@ class Windowing:
             self._clocks[partition] = _PartitionClock()
             return
         self._clocks[partition] = _PartitionClock(
-            running_max=progress.running_max, read=progress.offset, closed=progress.closed, resumed=progress.read
+            running_max=progress.running_max,
+            read=progress.offset,
+            closed=progress.closed,
+            resumed=progress.read,
+            lacks=progress.lacks,
         )
         for stream, windows in self._counting.items():
             windows.begin(partition, progress.counted.get(stream))
@@ -128,8 +138,13 @@ class Windowing:
         streams: Mapping[str, StreamRows],
         rejected: Sequence[RejectedAt] = (),
         labels: Mapping[str, LabelTimes] = MappingProxyType({}),
+        *,
+        skipped: int = 0,
     ) -> LeftOut:
-        """Put one batch of one partition into the open windows. Label events move its clock, and are evidence."""
+        """Put one batch of one partition into the open windows. Label events move its clock, and are evidence.
+
+        `skipped` records before the batch are gone: no window will have them.
+        """
         clock = self._clocks.setdefault(partition, _PartitionClock())
         names, labelled = sorted(streams), sorted(labels)
         scored = [(streams[name].offsets, streams[name].rows.times) for name in names]
@@ -137,6 +152,11 @@ class Windowing:
         offsets, times, rank = _interleaved([*scored, *known])
         running = np.maximum.accumulate(np.concatenate([[clock.running_max], times]))
         before = running[_first_of_record(offsets)]
+        if skipped:
+            clock.lacks = widened(clock.lacks, Stretch(Gap.SKIPPED, "", clock.running_max, OPEN))
+        if (timed := times[times > NEVER]).size:
+            clock.lacks = followed(clock.lacks, int(timed[0]))
+        clock.brought.update(streams)
 
         for record in rejected:
             running_max = running[np.searchsorted(offsets, record.offset, side="left")]
@@ -155,7 +175,10 @@ class Windowing:
                 placed = self._timed[name].add(arrivals, clock.closed)
                 news = arrivals.offsets >= clock.resumed
                 late[name] = arrivals.offsets[placed.late & news]
-                late_after_idle[name] = arrivals.offsets[placed.published & news]
+                left_out = placed.published & news
+                late_after_idle[name] = arrivals.offsets[left_out]
+                if left_out.any():
+                    clock.lacks = widened(clock.lacks, self._came_too_late(name, arrivals.marks_after[left_out], clock))
         for name, here in zip(labelled, parts[len(names) :], strict=False):
             came = labels[name]
             if name in self._timed and came.ids is not None and came.targets is not None:
@@ -182,7 +205,7 @@ class Windowing:
         mark = min((marks[partition] for partition in assigned if partition not in idle), default=idle_mark)
         if not marks or mark is None or mark == NEVER:
             return
-        yield from self._close_timed(mark, min(marks.values()), "idle")
+        yield from self._close_timed(mark, mark, "watermark")
         self.mark = mark
         self._published(mark)
 
@@ -239,22 +262,47 @@ class Windowing:
         elif stream in self._counting:
             self._counting[stream].reject(partition, record.offset, running_max)
 
-    def _close_timed(self, mark: int | None, patient: int, impatient_because: str) -> Iterator[Window]:
+    def _close_timed(self, mark: int | None, passed: int, otherwise: str) -> Iterator[Window]:
+        """`passed` is how far event time has come; what it has not passed is closed `otherwise`."""
         closed = {partition: clock.closed for partition, clock in self._clocks.items()}
         due = sorted(
             (deadline, stream, start) for stream, timed in self._timed.items() for deadline, start in timed.due(mark)
         )
         for deadline, stream, start in due:
-            because = "watermark" if deadline <= patient else impatient_because
+            because = "watermark" if deadline <= passed else otherwise
             window = self._timed[stream].close(start, closed, because)
             if window is not None:
                 self.mark = deadline
-                yield self._once(window)
+                yield self._once(self._lacking(window, self._timed[stream].plan.lateness))
 
     def _counted(self, counting: CountWindows, windows: Iterator[Window]) -> Iterator[Window]:
         for window in windows:
             self.mark = counting.mark
-            yield self._once(window)
+            yield self._once(self._lacking(window))
+
+    def _lacking(self, window: Window, lateness: int = 0) -> Window:
+        """With the gaps that it has: of the partitions that bring its stream, and by its own size.
+
+        Around records that are gone others came out of order, by as much as is allowed; so may they have.
+        """
+        key = window.key
+        gaps = {
+            one.gap
+            for clock in self._clocks.values()
+            if key.stream in clock.brought
+            for one in clock.lacks
+            for around in [lateness if one.gap is Gap.SKIPPED else 0]
+            if one.touches(key.stream, key.start - around, key.end + around)
+        }
+        if window.counts.sampled_out:
+            gaps.add(Gap.SAMPLED)
+        return replace(window, origin=window.origin.lacking(gaps)) if gaps else window
+
+    def _came_too_late(self, stream: str, marks: Labels, clock: _PartitionClock) -> Stretch:
+        """Where the partition's clock stood when events came whose windows had been closed, or in the first window
+        that is still open: that one has to say it."""
+        still_open = clock.closed - self._timed[stream].plan.lateness
+        return Stretch(Gap.IDLE, stream, max(int(marks[0]), still_open), max(int(marks[-1]), still_open))
 
     def _once(self, window: Window) -> Window:
         return without_copies(window) if window.key.stream in self._awaiting_labels else window
@@ -262,6 +310,7 @@ class Windowing:
     def _published(self, mark: int) -> None:
         for clock in self._clocks.values():
             clock.closed = max(clock.closed, mark)
+            clock.lacks = tuple(one for one in clock.lacks if one.last + self._remembered > mark)
         for timed in self._timed.values():
             timed.prune(mark)
 
@@ -275,6 +324,7 @@ class Windowing:
             read=max(clock.read, clock.resumed),
             closed=clock.closed,
             counted={stream: progress for stream, progress in counted.items() if progress is not None},
+            lacks=clock.lacks,
         )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.ports import NEVER
+from monitor.windows.origin import Origin
 from monitor.windows.panes import Arrivals, Mark
 from monitor.windows.progress import CountedWindows
 from monitor.windows.window import Window, WindowCounts, WindowKey, merge, ordered
@@ -100,11 +101,13 @@ class CountWindows:
 
     def _cut(self, size: int, because: str) -> Window:
         taken: list[Window] = []
+        partitions: set[str] = set()
         wanted = size
         while wanted:
             arrivals = self._open[0]
             part, rest = arrivals.split(wanted)
             taken.append(part.rows)
+            partitions.add(arrivals.partition)
             wanted -= part.rows.events
             self._counted[arrivals.partition] = self._boundary(part)
             self.mark = int(part.marks_after[-1])
@@ -121,6 +124,7 @@ class CountWindows:
                 key=WindowKey(stream=self.stream, start=start, end=end, number=self._windows),
                 counts=WindowCounts(rejected=rejected),
                 closed_because=because,
+                origin=Origin(tuple(sorted(partitions))),
             )
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from monitor.arrays import Flags, Labels
 from monitor.windows.label_evidence import EvidencePlan, LabelEvidence, PlainLabels
+from monitor.windows.origin import Origin
 from monitor.windows.panes import Arrivals, Mark, Part
 from monitor.windows.window import Window, WindowCounts, WindowKey, merge, ordered, sampled
 
@@ -108,13 +109,13 @@ class TimeWindows:
         plan = self.plan
         deadline = start + plan.size + plan.lateness
         parts = [
-            part
+            (partition, part)
             for pane in range(start, start + plan.size, plan.slide)
             for partition, part in sorted(self._panes.get(pane, {}).items())
             if closed[partition] < deadline
         ]
-        counts = sum((part.counts for part in parts), WindowCounts())
-        chunks = [chunk for part in parts for chunk in part.chunks]
+        counts = sum((part.counts for _, part in parts), WindowCounts())
+        chunks = [chunk for _, part in parts for chunk in part.chunks]
         if not chunks:
             return None
         whole = merge(chunks)
@@ -123,6 +124,7 @@ class TimeWindows:
             key=WindowKey(stream=self.stream, start=start, end=start + plan.size),
             counts=whole.counts + counts,
             closed_because=because,
+            origin=Origin(tuple(sorted({partition for partition, _ in parts}))),
             evidence=None
             if self._evidence is None
             else self._evidence.gathered(start + plan.size, deadline, closed) or whole.take(slice(0, 0)),

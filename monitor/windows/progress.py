@@ -12,6 +12,7 @@ import msgspec
 
 from monitor.errors import ConnectorError
 from monitor.ports import NEVER, Checkpoint, Progress
+from monitor.windows.origin import Gap, Stretch
 
 VERSION = 2
 
@@ -44,6 +45,8 @@ class PartitionProgress:
     """By stream, for streams with count windows."""
     outcomes: str = ""
     """Names the outcomes of windows that were published with this commit, if any."""
+    lacks: tuple[Stretch, ...] = ()
+    """What windows to come will not have of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class _PartitionState(msgspec.Struct, omit_defaults=True):
     closed: int
     counted: dict[str, tuple[int, int, int]] = {}
     outcomes: str = ""
+    lacks: tuple[tuple[Gap, str, int, int], ...] = ()
 
 
 class _BesideOffset(msgspec.Struct):
@@ -91,7 +95,15 @@ class _InFile(msgspec.Struct):
 def to_stored(progress: PartitionProgress) -> Progress:
     """The offset, and everything else as compact JSON."""
     counted = {stream: (each.windows, each.offset, each.skip) for stream, each in sorted(progress.counted.items())}
-    state = _PartitionState(VERSION, progress.running_max, progress.read, progress.closed, counted, progress.outcomes)
+    state = _PartitionState(
+        VERSION,
+        progress.running_max,
+        progress.read,
+        progress.closed,
+        counted,
+        progress.outcomes,
+        tuple((one.gap, one.stream, one.first, one.last) for one in progress.lacks),
+    )
     return Progress(progress.offset, msgspec.json.encode(state).decode())
 
 
@@ -113,7 +125,8 @@ def from_stored(partition: str, stored: Progress) -> PartitionProgress:
             f"up to {VERSION}: run the release that wrote it, or a newer one"
         )
     counted = {stream: CountedWindows(*each) for stream, each in state.counted.items()}
-    return PartitionProgress(stored.offset, state.max, state.read, state.closed, counted, state.outcomes)
+    lacks = tuple(Stretch(*each) for each in state.lacks)
+    return PartitionProgress(stored.offset, state.max, state.read, state.closed, counted, state.outcomes, lacks)
 
 
 class _Version(msgspec.Struct):

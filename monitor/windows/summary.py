@@ -7,6 +7,7 @@ import numpy as np
 
 from monitor.arrays import UNLABELLED
 from monitor.limits import SAMPLED_OF_WINDOW
+from monitor.windows.origin import Origin
 from monitor.windows.window import Window, WindowCounts, WindowKey
 
 
@@ -18,6 +19,7 @@ class WindowSummary:
     events: int
     counts: WindowCounts
     closed_because: str
+    origin: Origin
     labelled: int
     """Events that came with their truth."""
     class_counts: tuple[int, ...]
@@ -32,6 +34,7 @@ class WindowSummary:
             events=window.events,
             counts=window.counts,
             closed_because=window.closed_because,
+            origin=window.origin,
             labelled=int(np.count_nonzero(window.labelled)),
             class_counts=tuple(np.bincount(known, minlength=classes).tolist()) if known.size else (),
         )

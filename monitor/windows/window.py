@@ -25,6 +25,7 @@ from monitor.arrays import (
 )
 from monitor.errors import InputError
 from monitor.windows.frame import Columns, is_frame
+from monitor.windows.origin import WHOLE, Origin
 
 OTHER_SEGMENTS = "(other)"
 
@@ -43,12 +44,19 @@ class WindowKey:
     end: int = 0
     number: int = 0
     """Count windows are numbered from 1: two of them may cover the same time."""
+    part: str = ""
+    """The partitions of one member's part, where a stream is spread over the members of a group."""
 
     @property
     def id(self) -> str:
         """The same for the same window after any restart: what results are keyed by."""
         numbered = f"/{self.number}" if self.number else ""
-        return f"{self.stream}/{self.segment}/{self.start}/{self.end}{numbered}"
+        return f"{self.stream}/{self.segment}/{self.start}/{self.end}{numbered}{self.of_part}"
+
+    @property
+    def of_part(self) -> str:
+        """What sets the keys of a part apart from those of other parts; empty for whole windows."""
+        return f"@{self.part}" if self.part else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +121,7 @@ class Window:
     key: WindowKey = WindowKey()
     counts: WindowCounts = WindowCounts()
     closed_because: str = ""
+    origin: Origin = WHOLE
     unread: Unread | None = None
     """What came as data frames, until a reference reads it; windows of the service have none."""
 

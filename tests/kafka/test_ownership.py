@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Partition, PositionLostError
-from connectors.kafka.progress import to_metadata
+from connectors.kafka.progress import NOTED_STREAMS, Span, hashed, to_metadata
 from connectors.kafka.settings import Connection, SourceSettings
+from connectors.kafka.sharing import PATIENCE, STANDS_STILL, Sharing
 from connectors.kafka.topic_source import KafkaSource
 from connectors.kafka.watchdog import Guard
 from monitor.errors import ConnectorError
@@ -43,7 +44,7 @@ class TableReader:
         self.closed = False
 
     def partitions(self, topic: str) -> frozenset[int]:
-        return frozenset({0, 1})
+        return frozenset(partition.partition for partition in self.log)
 
     def subscribe(self, topics: Sequence[str]) -> None:
         self.topics = topics
@@ -272,8 +273,11 @@ def test_retention_may_be_accepted_and_is_counted() -> None:
     reader.rebalance("assigned", frozenset({P0}))
     change = source.reassigned(nothing)
     assert change is not None
-    assert change.came["t-0"] == Progress(6)
+    assert change.came["t-0"] == Progress(2), "until the service knows of the loss, a commit must not forget it"
     assert source.statistics.skipped == 4
+    first, second = source.poll(0)
+    assert (first.skipped, len(first.records), first.next_offset) == (4, 0, 6)
+    assert (second.skipped, second.offsets.tolist()) == (0, [6, 7, 8, 9])
 
 
 @pytest.mark.parametrize("overtaken", ["stop", "skip"])
@@ -287,7 +291,7 @@ def test_retention_that_overtakes_a_slow_consumer_is_not_silent_either(overtaken
         with pytest.raises(ConnectorError, match="wanted 0, the topic now begins at 7"):
             source.poll(0)
     else:
-        assert not source.poll(0)
+        assert [(batch.skipped, batch.next_offset) for batch in source.poll(0)] == [(7, 7)]
         assert source.poll(0)[0].offsets.tolist() == [7, 8, 9]
         assert source.statistics.skipped == 7
 
@@ -303,98 +307,152 @@ def test_without_a_group_the_sink_s_checkpoint_says_where_to_begin() -> None:
     assert source.statistics.alone
 
 
-def test_a_stream_that_comes_to_two_members_is_said_loudly_and_once(caplog: pytest.LogCaptureFixture) -> None:
-    reader, now = TableReader(), [0.0]
+FRAUD = {hashed("fraud"): Span(40, 90)}
+
+
+def shared(reader: TableReader, now: list[float]) -> KafkaSource:
+    """A member that has the first partition, with events of fraud from the 50th second to the 100th."""
     settings = SourceSettings(Connection(("-",)), ("t",), group="g", stall_timeout=Duration(10_000 * SECOND))
     source = KafkaSource(settings, lambda _: reader, Guard(), clock=lambda: now[0])
     source.start(None)
     reader.rebalance("assigned", frozenset({P0}))
     source.reassigned(nothing)
-    source.saw("t-0", ["orders", "fraud"])
-    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), ["fraud", "returns"]))
-    for now[0] in (10.0, 70.0, 140.0):
-        source.poll(0)
+    source.saw("t-0", {"orders": (0, 100 * SECOND), "fraud": (50 * SECOND, 100 * SECOND)})
+    return source
+
+
+def test_a_stream_that_others_get_is_known_with_the_first_poll_after_the_assignment() -> None:
+    reader = TableReader()
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    source = shared(reader, [0.0])
+    assert not source.known
+    source.poll(0)
+    assert source.known
     assert source.report().spread == ("fraud",)
-    assert [record.args[0] for record in caplog.records if record.levelname == "ERROR"] == ["fraud"]  # type: ignore[index]
+    assert source.elsewhere("fraud", 80 * SECOND, 100 * SECOND)
+    assert not source.elsewhere("fraud", 20 * SECOND, 40 * SECOND), "before they had any"
+    assert not source.elsewhere("orders", 80 * SECOND, 100 * SECOND)
+
+
+def test_windows_wait_until_it_is_known_what_unread_partitions_bring_but_not_for_ever() -> None:
+    reader, now = TableReader(), [0.0]
+    source = shared(reader, now)
+    source.poll(0)
+    assert not source.known, "there are records in the other partition, and nobody has committed any"
+    now[0] += PATIENCE + 1
+    assert source.known
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), {}))
+    source = shared(reader, now)
+    source.poll(0)
+    assert not source.known, "its owner has not come to a stream yet"
+    reader.group[P1] = CommittedOffset(10, to_metadata(progress(10), {}))
+    now[0] += 2
+    source.poll(0)
+    assert source.known, "it was read to its end"
+
+
+def test_a_member_that_is_behind_is_taken_to_get_more_of_the_stream_until_its_commits_stand_still() -> None:
+    reader, now = TableReader(), [0.0]
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    source = shared(reader, now)
+    source.poll(0)
+    later = (300 * SECOND, 400 * SECOND)
+    assert source.elsewhere("fraud", *later)
+    now[0] += STANDS_STILL + 1
+    assert not source.elsewhere("fraud", *later)
+
+
+def test_a_topic_that_is_keyed_anew_is_whole_again_from_then_on() -> None:
+    reader, now = TableReader(), [0.0]
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    source = shared(reader, now)
+    source.poll(0)
+    assert source.spread == {"fraud"}
+    returns = FRAUD | {hashed("returns"): Span(200, 300)}
+    reader.group[P1] = CommittedOffset(9, to_metadata(progress(9), returns))
+    source.saw("t-0", {"fraud": (200 * SECOND, 300 * SECOND)})
+    now[0] += 11
+    source.poll(0)
+    assert source.spread == frozenset()
+    assert not source.elsewhere("fraud", 200 * SECOND, 300 * SECOND)
+    assert source.elsewhere("fraud", 0, 100 * SECOND), "what was spread then is so still"
+
+
+def test_a_stream_that_does_not_come_any_more_is_not_spread_here() -> None:
+    reader, now = TableReader(), [0.0]
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    source = shared(reader, now)
+    source.poll(0)
+    now[0] += 61
+    source.poll(0)
+    assert source.spread == frozenset()
+
+
+def test_whoever_reads_everything_has_every_window_whole() -> None:
+    reader, now = TableReader(), [0.0]
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    source = shared(reader, now)
+    source.poll(0)
     reader.rebalance("assigned", frozenset({P1}))
     source.reassigned(nothing)
-    now[0] = 210.0
     source.poll(0)
-    assert source.report().spread == (), "whoever reads everything has every window whole"
+    assert source.known
+    assert source.spread == frozenset()
+    assert not source.elsewhere("fraud", 80 * SECOND, 100 * SECOND)
 
 
-def test_what_a_partition_brings_is_forgotten_with_it() -> None:
+def test_partitions_that_a_topic_gets_later_are_looked_at_too() -> None:
+    reader, now, p2 = TableReader(), [0.0], Partition("t", 2)
+    reader.group[P1] = CommittedOffset(10, to_metadata(progress(10), {}))
+    source = shared(reader, now)
+    source.poll(0)
+    assert source.spread == frozenset()
+    reader.log[p2], reader.first[p2] = [b"0"], 0
+    reader.group[p2] = CommittedOffset(1, to_metadata(progress(1), FRAUD))
+    reader.generation = 2  # whoever gets the partition joins the group anew, and so does everyone
+    source.poll(0)
+    now[0] += 0.1
+    source.poll(0)
+    assert source.spread == {"fraud"}
+
+
+def test_streams_beyond_those_that_are_noted_go_the_way_of_those_that_are() -> None:
+    notes = {number: Span(0, 100) for number in range(NOTED_STREAMS - 1)} | FRAUD
+    beyond = "orders"
+    assert hashed(beyond) > max(notes)
+    sharing = Sharing()
+    sharing.look({P1: CommittedOffset(3, to_metadata(progress(3), notes))}, 0.0)
+    assert sharing.elsewhere(beyond, Span(50, 60), 0.0, ["fraud", beyond])
+    assert not sharing.elsewhere(beyond, Span(50, 60), 0.0, [beyond])
+    assert not sharing.elsewhere(beyond, Span(10, 20), 0.0, ["fraud", beyond])
+
+
+def test_brokers_that_do_not_answer_leave_what_is_known_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, now = TableReader(), [0.0]
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    source = shared(reader, now)
+    source.poll(0)
+
+    def silent(_: Collection[Partition]) -> Mapping[Partition, CommittedOffset]:
+        raise ConnectorError("Kafka does not answer")
+
+    monkeypatch.setattr(reader, "committed", silent)
+    now[0] += 11
+    source.poll(0)
+    assert source.spread == {"fraud"}
+
+
+def test_what_a_partition_brings_goes_with_it_and_with_its_commit() -> None:
     reader = TableReader()
     source = member(reader)
-    source.saw("t-1", ["fraud"])
-    assert source.streams(P1) == {"fraud"}
+    source.saw("t-1", {"fraud": (50 * SECOND, 90 * SECOND)})
+    assert source.notes(P1) == {hashed("fraud"): Span(50, 90)}
     reader.rebalance("revoked", frozenset({P1}))
     source.reassigned(nothing)
-    source.saw("t-1", ["fraud"])
-    assert source.streams(P1) == ()
-
-
-def test_what_is_under_way_is_settled_while_the_partitions_still_are_our_own() -> None:
-    reader = TableReader()
-    source = member(reader)
-    seen: list[object] = []
-    reader.rebalance("revoked", frozenset({P1}))
-    reader.generation = 2
-    source.reassigned(lambda: seen.extend([source.membership, *sorted(source.by_name())]))
-    assert seen == [1, "t-0", "t-1"]
-    assert (source.membership, list(source.by_name())) == (2, ["t-0"])
-    source.reassigned(lambda: seen.append("without a reason"))
-    assert "without a reason" not in seen
-
-
-def test_what_is_refused_while_it_is_settled_begins_again() -> None:
-    reader = TableReader()
-    source = member(reader)
-    reader.rebalance("revoked", frozenset({P1}))
-    change = source.reassigned(source.refused)
-    assert change is not None
-    assert change.gone == {"t-0", "t-1"}
-    assert list(change.came) == ["t-0"]
-
-
-def test_waiting_is_only_denied_where_the_end_is_known() -> None:
-    reader = TableReader()
-    source = member(reader)
-    assert source.waiting("t-0")
-    source.poll(0)
-    source.poll(0)
-    assert not source.waiting("t-0")
-    assert not source.waiting("elsewhere-0")
-    source.close()
-    assert reader.closed
-
-
-def test_never_becoming_a_member_ends_with_an_error() -> None:
-    reader, now = TableReader(), [0.0]
-    reader.generation = None
-    settings = SourceSettings(Connection(("-",)), ("t",), group="g", assignment_timeout=Duration(60 * SECOND))
-    source = KafkaSource(settings, lambda _: reader, Guard(), clock=lambda: now[0])
-    source.start(None)
-    source.poll(0)
-    now[0] = 59
-    assert source.report().unassigned == 59
-    now[0] = 61
-    with pytest.raises(ConnectorError, match="no member of group g for 1m"):
-        source.poll(0)
-
-
-def test_a_partition_that_brings_nothing_although_records_wait_ends_with_an_error() -> None:
-    reader, now = TableReader(), [0.0]
-    settings = SourceSettings(Connection(("-",)), ("t",), group="g", stall_timeout=Duration(60 * SECOND))
-    source = KafkaSource(settings, lambda _: reader, Guard(), clock=lambda: now[0])
-    source.start(None)
-    reader.rebalance("assigned", frozenset({P0}))
+    source.saw("t-1", {"fraud": (50 * SECOND, 90 * SECOND)})
+    assert source.notes(P1) == {}
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    reader.rebalance("assigned", frozenset({P1}))
     source.reassigned(nothing)
-    reader.poll = lambda timeout: []  # type: ignore[method-assign]
-    for now[0] in (5.0, 35.0):
-        source.poll(0)
-        stalled = source.report().stalled
-    assert stalled == 30
-    now[0] = 70.0
-    with pytest.raises(ConnectorError, match="no record from t-0 for 1m although records wait there"):
-        source.poll(0)
+    source.saw("t-1", {"fraud": (95 * SECOND, 95 * SECOND)})
+    assert source.notes(P1) == {hashed("fraud"): Span(40, 95)}

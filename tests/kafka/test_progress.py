@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from connectors.kafka.progress import (
     MAX_BYTES,
     NOTED_STREAMS,
+    Span,
     from_metadata,
-    shared_with,
+    hashed,
+    notes_of,
     table_from_metadata,
     table_to_metadata,
     to_metadata,
@@ -19,12 +21,15 @@ from monitor.windows import PartitionProgress
 from monitor.windows.progress import to_stored
 
 _progress = st.builds(Progress, offset=st.integers(0, 2**40), state=st.text(max_size=80))
-_streams = st.sets(st.text(max_size=8), max_size=200)
+_times = st.integers(-(2**33), 2**33)
+_notes = st.dictionaries(
+    st.text(max_size=8).map(hashed), st.tuples(_times, _times).map(lambda pair: Span(min(pair), max(pair))), max_size=90
+)
 
 
-@given(_progress, _streams)
-def test_what_is_committed_is_what_is_read_back(progress: Progress, streams: set[str]) -> None:
-    assert from_metadata("t-0", progress.offset, to_metadata(progress, streams)) == progress
+@given(_progress, _notes)
+def test_what_is_committed_is_what_is_read_back(progress: Progress, notes: dict[int, Span]) -> None:
+    assert from_metadata("t-0", progress.offset, to_metadata(progress, notes)) == progress
 
 
 @given(st.dictionaries(st.text(max_size=10), _progress, max_size=3))
@@ -55,19 +60,25 @@ def test_metadata_of_a_newer_release_is_refused_in_words() -> None:
             read("shiftwatch/3 12,34\nwhatever it is")
 
 
-@given(_streams, st.sets(st.text(max_size=8), min_size=1, max_size=200))
-def test_partitions_that_bring_the_same_streams_show_it(others: set[str], ours: set[str]) -> None:
-    noted = to_metadata(Progress(0), others)
-    assert shared_with(noted, ours) <= ours & others
-    if len(others) <= NOTED_STREAMS:
-        assert shared_with(noted, ours) == ours & others
-    assert shared_with(to_metadata(Progress(0), ours), ours), "however many there are"
-    assert len(noted) < 100 + 12 * NOTED_STREAMS
+@given(_progress, _notes)
+def test_the_streams_with_the_smallest_hashes_are_noted_as_far_as_there_is_room(
+    progress: Progress, notes: dict[int, Span]
+) -> None:
+    noted = notes_of(to_metadata(progress, notes))
+    assert noted == {name: notes[name] for name in sorted(notes)[: len(noted)]}
+    assert len(noted) == min(len(notes), NOTED_STREAMS)
 
 
-@pytest.mark.parametrize("metadata", ["set by hand", "shiftwatch/2 x\n", "shiftwatch/9 other\n"])
-def test_a_foreign_commit_shares_nothing(metadata: str) -> None:
-    assert shared_with(metadata, {"a"}) == frozenset()
+def test_notes_make_room_for_the_progress() -> None:
+    full = Progress(0, "x" * (MAX_BYTES - 100))
+    assert 1 <= len(notes_of(to_metadata(full, {number: Span(0, 9) for number in range(50)}))) < 50
+
+
+@pytest.mark.parametrize(
+    "metadata", ["", "set by hand", "shiftwatch/2 x\n", "shiftwatch/2 1:x+2\n", "shiftwatch/9 other\n"]
+)
+def test_a_foreign_commit_notes_nothing(metadata: str) -> None:
+    assert notes_of(metadata) == {}
 
 
 def test_what_kafka_would_refuse_is_refused_in_words() -> None:

@@ -7,8 +7,9 @@ import numpy as np
 from monitor.assessment.verdict import Verdict
 from monitor.limits import SEGMENT_TRACKS, SEGMENT_WINDOWS
 from monitor.observers.snapshot import SECONDS, BucketCounts
-from monitor.service.notices import Reassigned
+from monitor.service.notices import Reassigned, StreamsSpread, WindowRefused
 from monitor.state import Ring
+from monitor.web.server import not_ready
 from tests.web.made_up import MINUTE, Lagging, Story
 
 
@@ -30,6 +31,19 @@ def test_only_so_many_windows_are_remembered_and_all_are_counted() -> None:
     assert [one.key.end for one in readings] == [story.now - MINUTE * back for back in range(4, -1, -1)]
     assert snapshot.windows == {("made-up", "stable"): 12}
     assert sum(snapshot.assessing["made-up"].counts) == 12
+
+
+def test_streams_that_come_to_several_members_make_the_service_unready_until_they_do_not() -> None:
+    story = Story(source=Lagging())
+    story.busy()
+    assert not_ready(story.history) == ""
+    story.tell(StreamsSpread(frozenset({"made-up"}), frozenset({"made-up"})))
+    story.tell(WindowRefused(story.key, 10))
+    story.tell(WindowRefused(story.key, 10))
+    assert not_ready(story.history) == "windows of made-up are not published: several members get its events"
+    assert story.history.snapshot.flow.windows_refused == {"made-up": 2}
+    story.tell(StreamsSpread(frozenset({"made-up"}), frozenset()))
+    assert not_ready(story.history) == "", "parts are what was asked for"
 
 
 def test_one_window_may_be_all_that_is_remembered() -> None:

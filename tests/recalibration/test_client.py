@@ -26,7 +26,6 @@ from monitor.recalibration import (
     RecalibrationClient,
     Validity,
     identity,
-    withheld,
 )
 from monitor.reference.classifier import Reference
 from tests.deploy.parts import running, until
@@ -337,6 +336,6 @@ assert not any(name.startswith(("scipy", "sklearn", "msgspec", "kafka")) for nam
 def test_estimates_that_labels_have_shown_to_be_off_end_a_correction_that_was_in_force() -> None:
     unsure = replace(message(window="w2"), apply=False, cause=Cause.WITHIN_CHANCE)
     assert client_of(message(), unsure).refresh().correcting
-    off = withheld(unsure, Cause.LABELS_DISAGREE, "labels show that the estimate was off")
+    off = unsure.withheld(Cause.LABELS_DISAGREE, "labels show that the estimate was off")
     status = client_of(message(), off).refresh()
     assert (status.correcting, status.reason) == (False, "labels show that the estimate was off")

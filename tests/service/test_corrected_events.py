@@ -22,7 +22,7 @@ from monitor.events.checks import Scored
 from monitor.events.decoding import Decoder
 from monitor.labels.values import Awaited
 from monitor.priors import bayes
-from monitor.recalibration import Cause, Recalibration, Validity, identity, withheld
+from monitor.recalibration import Cause, Recalibration, Validity, identity
 from monitor.recalibration.applying import corrected_row
 from monitor.recalibration.decoding import decoded
 from monitor.service.corrected_events import messages
@@ -177,7 +177,7 @@ def corrected_after(*course: Recalibration) -> tuple[str | None, Matrix]:
         ([said(1, 0.6), said(2, 0.32, UNSURE)], None, 0.3),
         ([said(1, 0.6), said(2, 0.6, Cause.OTHER_SHIFT)], None, 0.3),
         (
-            [said(1, 0.6), withheld(said(2, 0.6), Cause.LABELS_DISAGREE, "labels show that the estimate was off")],
+            [said(1, 0.6), said(2, 0.6).withheld(Cause.LABELS_DISAGREE, "labels show that the estimate was off")],
             None,
             0.3,
         ),

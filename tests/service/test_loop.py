@@ -215,7 +215,7 @@ def test_a_topic_that_falls_silent_has_its_windows_closed_once_the_clock_says_th
 
     service.run(a_minute_passes)
     windows = [one.window for one in heard.happenings if isinstance(one, WindowAssessed)]
-    assert [window.closed_because for window in windows] == ["idle"] * len(windows)
+    assert [window.closed_because for window in windows] == ["watermark"] * len(windows)
     assert sum(window.events for window in windows) == 30
     assert len(sink.log.values("results")) == len(windows)
 

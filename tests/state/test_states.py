@@ -13,7 +13,7 @@ from connectors.memory import MemoryLog, MemorySink
 from monitor.errors import ConnectorError
 from monitor.limits import SEGMENT_TRACKS
 from monitor.ports import Checkpoint
-from monitor.recalibration import Cause, withheld
+from monitor.recalibration import Cause
 from monitor.reference.classifier import Reference
 from monitor.service.stream_states import StreamStates
 from monitor.state import (
@@ -202,7 +202,7 @@ def withholding() -> Concern[Count]:
     def advance(state: Count, what: Seen) -> Advanced[Count]:
         if not isinstance(what, WindowSeen):
             return Advanced(state)
-        refused = withheld(what.recalibration, Cause.LABELS_DISAGREE, f"{what.examined['withholding']} events")
+        refused = what.recalibration.withheld(Cause.LABELS_DISAGREE, f"{what.examined['withholding']} events")
         second = state.windows == 1
         return Advanced(Count(state.windows + 1), seen=replace(what, feed=refused) if second else None)
 

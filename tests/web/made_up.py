@@ -27,6 +27,7 @@ from monitor.service.notices import (
 from monitor.shifts.feature_tests import Move
 from monitor.state import StatePlan, WindowSeen, concerns_of
 from monitor.windows import WindowCheckpoint
+from monitor.windows.origin import WHOLE
 from monitor.windows.summary import WindowSummary
 from monitor.windows.window import Window, WindowCounts, WindowKey
 from tests.service.streams import reference
@@ -199,6 +200,7 @@ def assessed(
     return Assessment(
         key=key,
         closed_because="watermark",
+        origin=WHOLE,
         events=5_000,
         counts=WindowCounts(late=2, rejected=1),
         unusable=0,

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from monitor.assessment.verdict import Verdict
+from monitor.service.notices import StreamsSpread
 from monitor.web import page, words
 from monitor.web.page import charts
 from monitor.web.page.charts import Bins
@@ -50,6 +51,19 @@ def rendered(story: Story, stream: str = "") -> str:
     assert parser.open == []
     assert "nan" not in re.sub(r"<[^>]*>", "", html).lower().split()
     return html
+
+
+def test_it_says_of_which_streams_no_windows_are_published_and_why_a_window_recommends_nothing() -> None:
+    story = Story()
+    assert "Several members" not in rendered(story)
+    story.tell(StreamsSpread(frozenset({"made-up", "other"}), frozenset({"made-up"})))
+    html = rendered(story)
+    assert "Several members of the group get events of made-up: no windows of it are published." in html
+    assert "Several members of the group get events of other: windows are this member&#39;s part." in html.replace(
+        "'", "&#39;"
+    )
+    story.tell(StreamsSpread(frozenset(), frozenset()))
+    assert "Several members" not in rendered(story)
 
 
 def test_before_the_first_window_it_says_that_it_waits() -> None:

@@ -175,7 +175,7 @@ def test_an_idle_partition_does_not_hold_a_window_open_and_what_it_brings_later_
     windowing = one_partition()
     feed(windowing, "a", [Event(5, 0.5), Event(25, 0.5)], 0, 2)
     closed = list(windowing.close(["a", "b"], idle={"b"}))
-    assert [(w.key.start, w.closed_because) for w in closed] == [(0, "idle")]
+    assert [(w.key.start, w.closed_because) for w in closed] == [(0, "watermark")]
     left_out = windowing.add("b", 1, {"s": StreamRows(rows([Event(6, 0.1)]), np.array([0]))})
     assert left_out.late_after_idle["s"].tolist() == [0]
     assert left_out.late["s"].size == 0

@@ -31,6 +31,8 @@ def document(snapshot: Snapshot, now: float, stream: str = "") -> str:
         overview=_overview(snapshot, now) if len(snapshot.facts) > 1 and not stream else [],
         streams=[_stream(snapshot, name, now) for name in names] if len(names) <= MOST_STREAMS else [],
         flow=_flow(snapshot.flow, snapshot.started, now),
+        unpublished=sorted(snapshot.flow.unpublished),
+        in_parts=sorted(snapshot.flow.spread - snapshot.flow.unpublished),
         rejected=sorted(snapshot.flow.rejected.items(), key=lambda item: -item[1])[:MOST_REASONS],
     )
 

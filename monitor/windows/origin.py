@@ -1,0 +1,102 @@
+"""Where the events of a window come from, and what it lacks: everything that makes a window incomplete stands here.
+
+A window lacks events where records were deleted before they could be read, where a partition was set aside as idle and
+brought events after all, where events were left out by sampling, or where other members of a group have some of them.
+The first two happen to a stretch of a partition's event time (`Stretch`), which outlives a restart with the progress.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Self
+
+from monitor.ports import NEVER
+
+OPEN = -NEVER
+"""The end of a stretch that no event has followed yet."""
+
+
+class Gap(StrEnum):
+    """Why a window is incomplete."""
+
+    SPREAD = "spread-over-members"
+    """Other members of the group have events of it."""
+    SKIPPED = "records-skipped"
+    """Records were deleted before they could be read."""
+    IDLE = "idle-partitions"
+    """Events came whose windows had been closed, because their partition had been idle. The first window that can know
+    says so, for those before it."""
+    SAMPLED = "sampled"
+    """It holds more events than `max_events`."""
+
+    @property
+    def words(self) -> str:
+        """For people, with what to do."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Gap.SPREAD: "other members of the group have events of this window: key the topic by stream",
+    Gap.SKIPPED: "records were deleted before they could be read: give the topic a longer retention",
+    Gap.IDLE: "events came after their windows had been closed without them, because their partition was idle: "
+    "raise `idle` under [pace]",
+    Gap.SAMPLED: "there were more events than `max_events`, and the window is a sample of them: raise it, or cut "
+    "shorter windows",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who made a window, out of what."""
+
+    partitions: tuple[str, ...] = ()
+    """Those that brought any of it."""
+    member: str = ""
+    """Of a group; only where other members make other parts of the same window."""
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every event of the window is in it."""
+        return not self.gaps
+
+    @property
+    def words(self) -> str:
+        """Why it is incomplete; empty if it is not."""
+        return "; ".join(gap.words for gap in self.gaps)
+
+    def lacking(self, gaps: Iterable[Gap]) -> Self:
+        """The same with these gaps, too."""
+        return replace(self, gaps=tuple(sorted({*self.gaps, *gaps})))
+
+
+WHOLE = Origin()
+"""Of windows that were made without a service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What one partition lacks: a stretch of its event time; microseconds."""
+
+    gap: Gap
+    stream: str
+    """Empty: nobody knows of which streams, so it may be any that the partition brings."""
+    first: int
+    last: int
+
+    def touches(self, stream: str, start: int, end: int) -> bool:
+        """Whether a window of a stream may lack events because of it."""
+        return self.stream in ("", stream) and self.first < end and self.last >= start
+
+
+def widened(stretches: tuple[Stretch, ...], more: Stretch) -> tuple[Stretch, ...]:
+    """With one more stretch; those of one kind and stream become one, so that there are never many."""
+    same = [one for one in stretches if (one.gap, one.stream) == (more.gap, more.stream)]
+    others = tuple(one for one in stretches if one not in same)
+    first, last = min([more.first, *(s.first for s in same)]), max([more.last, *(s.last for s in same)])
+    return (*others, replace(more, first=first, last=last))
+
+
+def followed(stretches: tuple[Stretch, ...], time: int) -> tuple[Stretch, ...]:
+    """An event at this time has followed the stretches that were open."""
+    return tuple(replace(one, last=max(one.first, time)) if one.last == OPEN else one for one in stretches)
