@@ -19,7 +19,7 @@ from monitor.assessment.known_events import UnknownShare, known_mix, soft_match,
 from monitor.assessment.verdict import Evidence, Verdict, decide
 from monitor.calibration import Calibration
 from monitor.errors import InputError
-from monitor.priors import PriorEstimate, ReferenceView, em, solve
+from monitor.priors import CHEAP, PriorEstimate, ReferenceView, em, solve
 from monitor.recalibration import CalibrationMap, Cause, Grounds, InputCorrection, May, Recalibration, Validity, gated
 from monitor.shifts import (
     Diagnosis,
@@ -47,9 +47,6 @@ from monitor.tolerances import (
 )
 from monitor.version import __version__
 from monitor.windows import Origin, Window, WindowCounts, WindowKey
-
-CHEAP = ("cc", "pcc", "acc", "acc-qp", "pacc", "em")
-"""Estimators that cost a few milliseconds a window at most: always reported. The reference's choice comes on top."""
 
 UNBIASED = ("acc-qp", "pacc", "em")
 """Those whose disagreement means something: under label shift they estimate the same thing."""

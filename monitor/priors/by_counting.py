@@ -71,7 +71,7 @@ def _iterate(window: Window, reference: ReferenceView) -> PriorEstimate:
     return replace(second, priors=frozen(priors), dropped=dropped)
 
 
-CC = Estimator("cc", nothing, _classify)
-PCC = Estimator("pcc", nothing, _average)
-ACC = Estimator("acc", _confusion, _solve)
+CC = Estimator("cc", nothing, _classify, always=True)
+PCC = Estimator("pcc", nothing, _average, always=True)
+ACC = Estimator("acc", _confusion, _solve, always=True)
 CDE = Estimator("cde", nothing, _iterate, binary_only=True)

@@ -69,7 +69,7 @@ def _with_reference_noise(estimate: PriorEstimate, posteriors: Matrix, reference
     return replace(intervals.around(estimate, errors), dropped=estimate.dropped)
 
 
-EM = Estimator("em", _null, _maximise)
+EM = Estimator("em", _null, _maximise, always=True)
 EM_SHRUNK = Estimator("em-shrunk", nothing, _shrink)
 EM_SLD = Estimator("em-sld", nothing, _as_printed)
 EM_STOPPED = Estimator("em-stopped", _sample, _stop)

@@ -43,12 +43,13 @@ from monitor.windows import Window
 
 
 def entries(name: str, feature_map: FeatureMap, space: Space, *, raw: bool = False) -> list[Estimator]:
-    """The hard and the soft estimator of a map; they share statistics. `raw` maps see the posteriors as they are."""
+    """The hard and the soft estimator of a map; they share statistics. `raw` maps see the posteriors as they are: they
+    are the quick ones."""
     way = _Matching(name, feature_map, space, raw)
     needs_features = space != "posteriors"
     most_rows = None if raw else KERNEL_ROWS
     return [
-        Estimator(name, way.summarise, way.hard, needs_features=needs_features, most_rows=most_rows),
+        Estimator(name, way.summarise, way.hard, needs_features=needs_features, always=raw, most_rows=most_rows),
         Estimator(f"{name}-soft", nothing, way.soft, needs_features=needs_features),
     ]
 

@@ -201,6 +201,8 @@ class Estimator:
     estimate: Callable[[Window, ReferenceView], PriorEstimate]
     binary_only: bool = False
     needs_features: bool = False
+    always: bool = False
+    """A few milliseconds a window at most: every window reports it, whatever its reference has chosen."""
     most_rows: int | None = None
     """More hold-out rows than these are not worth their time: a stratified sample of them is summarised."""
     building_on: "Callable[[Window, ReferenceView, Answers], PriorEstimate] | None" = None

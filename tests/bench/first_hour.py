@@ -23,8 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from monitor import Reference, Window, assess
 from monitor.arrays import Labels, Matrix
-from monitor.assessment.classifier import CHEAP
-from monitor.priors import ESTIMATORS
+from monitor.priors import CHEAP, ESTIMATORS
 from monitor.tolerances import VERDICT_LEVEL
 from tests.bench.options import REPORTS, options
 

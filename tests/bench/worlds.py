@@ -7,10 +7,9 @@ from unittest.mock import patch
 import numpy as np
 
 from monitor.arrays import Labels, Matrix
-from monitor.assessment.classifier import CHEAP
 from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema
-from monitor.priors import ESTIMATORS
+from monitor.priors import CHEAP, ESTIMATORS
 from monitor.reference.classifier import Reference
 from monitor.windows.window import Window
 

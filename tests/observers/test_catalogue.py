@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from monitor.assessment.classifier import CHEAP
 from monitor.observers.metric_catalogue import CATALOGUE, TESTS, metric_of_test, table
+from monitor.priors import CHEAP
 from tests.service.streams import reference, scores
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
