@@ -10,7 +10,6 @@ from monitor.commands.run import configured, opened
 from monitor.kinds import kind_of
 from monitor.ports.options import duration_text
 from monitor.settings import StreamSettings
-from monitor.windows import CountPlan
 
 
 def check(path: Path) -> int:
@@ -45,14 +44,8 @@ def check(path: Path) -> int:
 
 
 def _windows(stream: StreamSettings) -> str:
-    plan = stream.window.plan
-    if isinstance(plan, CountPlan):
-        return f"every {plan.count:,} events"
-    size = f"{duration_text(plan.size)} long"
-    slide = f", one every {duration_text(plan.slide)}" if plan.slide < plan.size else ""
-    lateness = f", closed {duration_text(plan.lateness)} later"
     segments = f"\nalso by {', '.join(stream.segments)}" if stream.segments else ""
     labels = f"\nlabels of the last {duration_text(stream.evidence)}" if stream.evidence else ""
     awaited = f"\nlabels awaited for {duration_text(stream.labels.wait)}" if stream.labels else ""
     corrected = {"no": "", "window": "\nevents corrected", "live": "\nevents corrected live"}[stream.corrected]
-    return size + slide + lateness + segments + labels + awaited + corrected
+    return stream.window.words + segments + labels + awaited + corrected

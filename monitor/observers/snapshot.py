@@ -11,7 +11,7 @@ from monitor.limits import CLASS_SERIES, FEATURE_SERIES, SEGMENT_FEATURE_SERIES,
 from monitor.ports import Report, SinkReport
 from monitor.service import Watched
 from monitor.state import WINDOWS, AlarmState, ChangeState, HistoryState, Known
-from monitor.windows import CountPlan, TimePlan
+from monitor.windows import CountPlan
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 ITERATIONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
@@ -88,7 +88,7 @@ def facts(name: str, watched: Watched) -> StreamFacts:
         features=tuple(feature.name for feature in reference.schema.features),
         reference=reference.version,
         reference_events=reference.events,
-        window_seconds=plan.size / 1e6 if isinstance(plan, TimePlan) else None,
+        window_seconds=None if plan.length is None else plan.length / 1e6,
         window_count=plan.count if isinstance(plan, CountPlan) else None,
     )
 

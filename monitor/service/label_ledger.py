@@ -21,7 +21,7 @@ from monitor.labels import Arrived, Awaited, LabelFlow, Outcome, OutcomeResult, 
 from monitor.labels.store import LabelStore
 from monitor.ports import NEVER, Message, RawBatch
 from monitor.service.under_way import Ready
-from monitor.windows import Arrivals, LeftOut, PartitionProgress, Plan, TimePlan, Window, WindowCheckpoint
+from monitor.windows import Arrivals, LeftOut, PartitionProgress, Plan, Window, WindowCheckpoint
 
 
 @dataclass(slots=True)
@@ -38,17 +38,12 @@ class _Stream:
     evicted: int = 0
     thinned: int = 0
 
-    @property
-    def lateness(self) -> int:
-        return self.plan.lateness if isinstance(self.plan, TimePlan) else 0
-
     def useless(self, name: str, closed: int) -> int:
         """Labels that came before this can join no window any more; one that comes first waits as long as events do."""
         oldest = self.store.oldest(name)
-        if oldest is None and not isinstance(self.plan, TimePlan):
+        if oldest is None and self.plan.length is None:
             return NEVER  # an open count window may reach back as far as it likes
-        span = self.plan.size + self.plan.lateness if isinstance(self.plan, TimePlan) else 0
-        before = closed - 2 * self.awaited.wait - span
+        before = closed - 2 * self.awaited.wait - (self.plan.length or 0) - self.plan.lateness
         return before if oldest is None else min(before, oldest - self.awaited.wait)
 
 
@@ -114,7 +109,7 @@ class Ledger:
             start=key.start,
             end=key.end,
             closes=closed,
-            deadline=key.end + stream.awaited.wait + stream.lateness,
+            deadline=key.end + stream.awaited.wait + stream.plan.lateness,
             events=window.events,
             told=outcomes.told(assessment),
             rows=outcomes.kept(window),

@@ -31,7 +31,7 @@ from monitor.limits import (
     SEGMENTS_WATCHED,
     WINDOWS_REMEMBERED,
 )
-from monitor.ports.options import Duration, read, substituted
+from monitor.ports.options import Duration, duration_text, read, substituted
 from monitor.recalibration import May, ScoreKind
 from monitor.service import Corrected, DeadLetterLimits, Spread
 from monitor.windows import CountPlan, Plan, TimePlan
@@ -69,6 +69,14 @@ class WindowSettings:
             yield "want `max_events` of at least 1"
         if not 0 <= self.seed < 2**64:
             yield f"want `seed` from 0 to 2^64 - 1, got {self.seed}"
+
+    @property
+    def words(self) -> str:
+        """The rules as a person reads them."""
+        if self.count is not None:
+            return f"every {self.count:,} events"
+        slide = f", one every {duration_text(self.slide)}" if self.slide else ""
+        return f"{duration_text(self.size or 0)} long{slide}, closed {duration_text(self.lateness or 0)} later"
 
     @property
     def plan(self) -> Plan:

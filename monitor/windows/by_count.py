@@ -6,6 +6,7 @@ With several, their interleaving decides which events share a window.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,9 @@ class CountPlan:
     """How many events make a window."""
 
     count: int
+    length: ClassVar[None] = None
+    """Nobody can say how much event time a window will span."""
+    lateness: ClassVar[int] = 0
 
 
 class CountWindows:

@@ -31,6 +31,11 @@ class TimePlan:
     evidence: EvidencePlan | None = None
     """How far back labels count, in streams that are judged by labels."""
 
+    @property
+    def length(self) -> int:
+        """The event time that a window spans."""
+        return self.size
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MissedArrivals:

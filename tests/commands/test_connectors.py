@@ -15,6 +15,7 @@ from connectors.synthetic import SyntheticSource
 from monitor import Reference
 from monitor.commands.connectors import GROUP, known_connectors, open_both, open_sink, open_source
 from monitor.errors import ConfigurationError
+from tests.examples import blocks
 
 
 @pytest.mark.parametrize("scheme", ["jsonl", "kafka", "synthetic"])
@@ -63,69 +64,6 @@ def test_the_problems_of_both_ends_are_listed_at_once(tmp_path: Path) -> None:
     assert [("follow" in one, "dead_letters" in one) for one in caught.value.problems] == [(True, False), (False, True)]
 
 
-COUNTING = '''
-"""A connector of somebody else's: `counting:N` makes N events of one stream."""
-
-import json
-
-import numpy as np
-
-from connectors.protocols import RawBatch, Source
-
-
-START = 1_767_225_600_000  # 2026, in milliseconds
-
-
-class Counting:
-    def __init__(self, events):
-        self.events, self.next = events, 0
-
-    def start(self, checkpoint):
-        self.next = checkpoint.progress["all"].offset if checkpoint else 0
-
-    def reassigned(self, settle):
-        return None
-
-    def poll(self, timeout, held=()):
-        first, self.next = self.next, self.events
-        score = lambda n: 0.99 if n % 4 == 0 else 0.01
-        records = [json.dumps({"timestamp": START + n, "score": score(n)}).encode() for n in range(first, self.events)]
-        return [RawBatch("all", records, np.arange(first, self.events), self.events)] if records else []
-
-    def partitions(self):
-        return [] if self.finished else ["all"]
-
-    def waiting(self, partition):
-        return not self.finished
-
-    @property
-    def finished(self):
-        return self.next == self.events
-
-    def close(self):
-        pass
-
-
-def source(rest, options, base) -> Source:
-    return Counting(int(rest))
-'''
-
-PACKAGING = """
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "shiftwatch-counting"
-version = "1"
-
-[project.entry-points."shiftwatch.connectors"]
-counting = "counting"
-
-[tool.hatch.build.targets.wheel]
-include = ["counting.py"]
-"""
-
 CONFIGURATION = """
 [source]
 url = "counting:4000"
@@ -141,10 +79,10 @@ window = { count = 1000 }
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that a package with a connector in it was installed to."""
+    """A folder that CONTRIBUTING.md's package with a connector in it was installed to."""
     project, folder = tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("installed")
-    (project / "counting.py").write_text(COUNTING, encoding="utf-8")
-    (project / "pyproject.toml").write_text(PACKAGING, encoding="utf-8")
+    for name, (_, text) in blocks("A connector").items():
+        (project / name).write_text(text, encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target"]
     subprocess.run([*pip, str(folder), str(project)], check=True)
     return folder
