@@ -29,7 +29,7 @@ from monitor.shifts import (
     FeatureProfile,
     Move,
     SortedColumn,
-    Written,
+    WrittenColumn,
     coarsened_table,
     column_of,
     common_features,
@@ -136,7 +136,7 @@ def _usable(window: Window, reference: RelationReference) -> Flags:
 
 
 @lru_cache(maxsize=64)
-def _written(reference: RelationReference) -> tuple[Written | None, ...]:
+def _written(reference: RelationReference) -> tuple[WrittenColumn | None, ...]:
     """How the features and last the predictions are written: worked out once while the reference lives."""
     return features_written((*reference.features, reference.prediction))
 

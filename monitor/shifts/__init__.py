@@ -20,7 +20,7 @@ from monitor.shifts.novelty import Novelty
 from monitor.shifts.outline import Outline, follow
 from monitor.shifts.prepared import Prepared, SortedColumn, column_of, mapped_rows, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
-from monitor.shifts.resolution import SINGLE, Written, coarsened_table
+from monitor.shifts.resolution import SINGLE, WrittenColumn, coarsened_table
 
 if TYPE_CHECKING:
     from monitor.shifts.trees import VersatileForestClassifier, VersatileTreeClassifier
@@ -42,7 +42,7 @@ __all__ = [
     "Tested",
     "VersatileForestClassifier",
     "VersatileTreeClassifier",
-    "Written",
+    "WrittenColumn",
     "coarsened_table",
     "cohen_w",
     "column_of",

@@ -13,7 +13,7 @@ from monitor.arrays import Matrix, Vector
 from monitor.priors import HoldOut
 from monitor.shifts.blocks import Blocks
 from monitor.shifts.profile import FeatureProfile
-from monitor.shifts.resolution import EXACT, Resolution, Written, coarsened_table, written
+from monitor.shifts.resolution import EXACT, Resolution, WrittenColumn, coarsened_table, written
 from monitor.shifts.rounded_scores import RoundedScores, rounded_scores
 from monitor.shifts.written_margins import WrittenMargins, written_margins
 from monitor.windows import Window
@@ -53,7 +53,7 @@ class ReferenceWritten:
     """How the scores and features of a reference are written."""
 
     scores: RoundedScores | WrittenMargins
-    features: tuple[Written | None, ...]
+    features: tuple[WrittenColumn | None, ...]
     """None for a category, which is its number."""
 
     @property
@@ -69,7 +69,7 @@ def reference_written(reference: ShiftReference) -> ReferenceWritten:
     return ReferenceWritten(scores, features_written(reference.features))
 
 
-def features_written(profiles: Sequence[FeatureProfile]) -> tuple[Written | None, ...]:
+def features_written(profiles: Sequence[FeatureProfile]) -> tuple[WrittenColumn | None, ...]:
     """How each numeric feature is written."""
     return tuple(written(p.values) if p.feature.kind == "number" else None for p in profiles)
 
@@ -80,7 +80,7 @@ def common_resolution(window: Window, reference: ShiftReference) -> Resolution:
     return Resolution(known.scores.common(window.posteriors), common_features(window.features, known.features))
 
 
-def common_features(table: Matrix | None, known: tuple[Written | None, ...]) -> tuple[int, ...]:
+def common_features(table: Matrix | None, known: tuple[WrittenColumn | None, ...]) -> tuple[int, ...]:
     """The resolution of each feature; without a table, the reference's own."""
     if table is None:
         return tuple(EXACT if resolution is None else resolution.base for resolution in known)

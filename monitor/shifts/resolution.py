@@ -39,7 +39,7 @@ class Resolution:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Written:
+class WrittenColumn:
     """How a column of a reference is written."""
 
     own: int
@@ -67,18 +67,18 @@ class Written:
         return self.base if max(shown, self.coarsest) >= self.own else max(shown, self.coarsest)
 
 
-def written(values: Vector) -> Written:
+def written(values: Vector) -> WrittenColumn:
     """How the ascending values of a feature are written."""
     finite = values[np.isfinite(values)]
     if not finite.size:
-        return Written(EXACT, EXACT, 1.0, finite)
+        return WrittenColumn(EXACT, EXACT, 1.0, finite)
     magnitude, spread = float(np.quantile(np.abs(finite), 0.99)), _spread(finite)
     own = decimals(thinned(finite), magnitude)
     if own > FINEST_DECIMALS:
         own = SINGLE if _SINGLE_ROUNDING * magnitude <= SINGLE_ERROR * spread else EXACT
     steps = -np.log10(COARSEST_STEP * spread) if spread > 0 else np.inf
     coarsest = int(np.ceil(np.clip(steps, 0, FINEST_DECIMALS + 1)))
-    return Written(own, coarsest if coarsest <= FINEST_DECIMALS else own, magnitude, np.unique(finite))
+    return WrittenColumn(own, coarsest if coarsest <= FINEST_DECIMALS else own, magnitude, np.unique(finite))
 
 
 def decimals(values: Vector, magnitude: float, least: float = 0.0) -> int:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.arrays import Matrix
-from monitor.shifts.resolution import Written, coarsened, written
+from monitor.shifts.resolution import WrittenColumn, coarsened, written
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenMargins:
     """Those of a reference."""
 
-    margins: Written
+    margins: WrittenColumn
 
     @property
     def own(self) -> int:
