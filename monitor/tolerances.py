@@ -239,6 +239,9 @@ MISSING_FLOOR = 0.01
 # (1988) calls a small effect.
 MIX_FLOOR = 0.05
 
+# The share of a class that changed by more than this factor counts by itself, whatever it does to the whole mix.
+MIX_FACTOR = 1.5
+
 # Two estimates of one class mix differ by their errors: when their total variation is beyond this many standard errors
 # of the differences of all classes together (one window in a hundred for two classes, fewer for more), or at least
 # beyond what is worth a word, one of them is wrong.

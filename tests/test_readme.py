@@ -57,11 +57,12 @@ def test_every_python_example_runs_in_turn(folder: Path, names: dict[str, Any]) 
 
 
 def test_every_configuration_opens(folder: Path, names: dict[str, Any]) -> None:
-    whole, regression, kafka = blocks("toml")
+    whole, regression, kafka, alarm = blocks("toml")
     exec(next(block for block in blocks("python") if "RegressionReference" in block), {})  # noqa: S102 - it saves one
     stream = re.search(r"\[streams.*", whole, re.DOTALL)
     assert stream is not None
-    for text in (whole, whole.replace(stream[0], regression), kafka + stream[0] + regression):
+    alarmed = re.sub(r"(?m)^alarm = .*$", "", whole) + alarm
+    for text in (whole, whole.replace(stream[0], regression), kafka + stream[0] + regression, alarmed):
         path = folder / "shiftwatch.toml"
         path.write_text(text, encoding="utf-8")
         _, _, watched = opened(load(path), folder)

@@ -2,6 +2,7 @@
 
 from monitor.assessment.classifier import Assessment, FeatureShift, Test, assess
 from monitor.assessment.message import MessagePart, WindowResult, encode, rfc3339
+from monitor.assessment.mix_rule import ClassRule, MixRule
 from monitor.assessment.reasons import describe
 from monitor.assessment.regressor import RegressionAssessment, assess_regression
 from monitor.assessment.regressor_message import RegressionResult
@@ -9,8 +10,10 @@ from monitor.assessment.verdict import Verdict, verdicts
 
 __all__ = [
     "Assessment",
+    "ClassRule",
     "FeatureShift",
     "MessagePart",
+    "MixRule",
     "RegressionAssessment",
     "RegressionResult",
     "Test",

@@ -16,6 +16,7 @@ from monitor.assessment import message as result
 from monitor.assessment import reasons, to_message
 from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.known_events import UnknownShare, known_mix, soft_match, unknown_share
+from monitor.assessment.mix_rule import USUAL, MixRule, held_against, spread
 from monitor.assessment.verdict import Evidence, Verdict, decide
 from monitor.calibration import Calibration
 from monitor.errors import InputError
@@ -40,10 +41,8 @@ from monitor.tolerances import (
     DISTANCE_FLOOR,
     FIT_FLOOR,
     MINIMUM_EVENTS,
-    MIX_FLOOR,
     NORMAL_95,
     UNKNOWN_FLOOR,
-    VERDICT_LEVEL,
 )
 from monitor.version import __version__
 from monitor.windows import Origin, Window, WindowCounts, WindowKey
@@ -161,18 +160,21 @@ class Assessment:
 def assess(
     window: Window,
     reference: AssessedReference,
-    level: float = VERDICT_LEVEL,
+    level: float | None = None,
     *,
     may: Mapping[str, May] | None = None,
+    mix_rule: MixRule = USUAL,
 ) -> Assessment:
-    """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift.
+    """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift: the rule's.
 
-    `may` names the features that may change their unit, and how: only those are ever corrected.
+    `may` names the features that may change their unit, and how: only those are ever corrected. `mix_rule` says what
+    counts as a move of the class mix.
     """
-    return as_far_as_seen(_assessed(window, reference, level, may or {}))
+    rule = mix_rule if level is None else replace(mix_rule, level=level)
+    return as_far_as_seen(_assessed(window, reference, may or {}, rule))
 
 
-def _assessed(window: Window, reference: AssessedReference, level: float, may: Mapping[str, May]) -> Assessment:
+def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, May], mix_rule: MixRule) -> Assessment:
     remarks = reference.remarks(window)
     window = reference.matched(window)
     usable = _usable(window, reference)
@@ -188,11 +190,11 @@ def _assessed(window: Window, reference: AssessedReference, level: float, may: M
             _assessment(calibrated, reference, estimates, Verdict.INSUFFICIENT_DATA, (*remarks, *words)),
             unusable=unusable,
         )
-    family = level / 3
+    family = mix_rule.level / 3
     ready = prepare(reference, resolution)
     diagnosis = diagnose(calibrated, ready, family)
     chosen = estimates[reference.estimator]
-    tests = _tests(calibrated, reference, diagnosis, estimates, family)
+    tests = _tests(calibrated, reference, diagnosis, estimates, mix_rule)
     mix_moved = _mix_moved(diagnosis, tests)
     verdict = decide(
         Evidence(
@@ -299,10 +301,10 @@ def _tests(
     reference: AssessedReference,
     diagnosis: Diagnosis,
     estimates: Mapping[str, PriorEstimate],
-    level: float,
+    rule: MixRule,
 ) -> dict[str, Test]:
     """Every test with its statistic, p-value, effect size, threshold and n."""
-    n, pi = window.events, reference.source_priors
+    n, pi, level = window.events, reference.source_priors, rule.level / 3
     null = reference.statistics.get("em") or None
     ratio = em.likelihood_ratio(window.posteriors, pi, null, estimates.get("em"))
     whole, mix = diagnosis.whole, diagnosis.mix
@@ -313,7 +315,7 @@ def _tests(
             ratio.statistic,
             prior_shift_p,
             cohen_w(estimates[reference.estimator].priors, pi),
-            MIX_FLOOR,
+            rule.floor,
             "likelihood ratio of the best class mix against the reference's, null calibrated on the reference",
         ),
         "label-shift-fit": (
@@ -326,7 +328,7 @@ def _tests(
     }
     if mix is not None:
         meaning = "the class mix matched on unmoved inputs against the reference's"
-        measured["class-mix"] = (mix.statistic, mix.p_value, mix.effect, MIX_FLOOR, meaning)
+        measured["class-mix"] = (mix.statistic, mix.p_value, mix.effect, rule.floor, meaning)
     if (mapped := diagnosis.mapped) is not None:
         meaning = "what is left unexplained after the moved inputs were mapped back"
         measured["mapped-fit"] = (mapped.statistic, mapped.p_value, mapped.effect, 0.0, meaning)
@@ -342,10 +344,36 @@ def _tests(
     }
     if diagnosis.features:
         tests["features"] = of_moves(diagnosis.features, level, n)
+    _hold_against(rule, tests, diagnosis, estimates[reference.estimator], reference)
     apart, allowed = _disagreement(estimates, reference.estimator)
     meaning = "total variation between the reported and another unbiased estimate, against their errors"
     tests["disagreement"] = Test(apart, None, apart, 1.0, allowed, n, apart > allowed, meaning)
     return tests
+
+
+def _hold_against(
+    rule: MixRule,
+    tests: dict[str, Test],
+    diagnosis: Diagnosis,
+    chosen: PriorEstimate,
+    reference: AssessedReference,
+) -> None:
+    """Let the rule say which of the moves beyond chance count, and name the class that stands out."""
+    pi, n, held = reference.source_priors, chosen.events, float(reference.class_counts.sum())
+    mixes = {"prior-shift": (chosen.priors, spread(chosen))}
+    if diagnosis.rest is not None:
+        match = diagnosis.rest.match
+        mixes["class-mix"] = (match.priors, np.maximum(np.diag(match.covariance), 0.0))
+    for name, (priors, variances) in mixes.items():
+        if name in tests:
+            move = held_against(rule, reference.classes, priors, pi, variances, events=n, hold_out_events=held)
+            beyond_chance = (tests[name].p_value or 0.0) < tests[name].level
+            tests[name] = replace(tests[name], significant=beyond_chance and move.counts)
+    meaning = "the class that stands out most: the factor by which its share changed, against its own error"
+    tests["class-share"] = Test(
+        move.statistic, move.p_value, move.factor, rule.level / 3, move.wanted, n,
+        move.p_value < rule.level / 3 and move.factor >= move.wanted, meaning,
+    )  # fmt: skip
 
 
 def of_moves(moved: tuple[Move, ...], level: float, events: int) -> Test:

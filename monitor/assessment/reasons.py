@@ -8,6 +8,8 @@ from monitor.priors import PriorEstimate
 from monitor.shifts import Diagnosis, Explanation, Move
 from monitor.tolerances import MINIMUM_EVENTS
 
+RARE = 0.05
+"""Of two classes a rarer one is what people look for: its share is told, whether it rose or fell."""
 NAMED = 3
 """Classes and features that are named one by one; a page of them would not be read."""
 
@@ -55,14 +57,25 @@ def reasons(
 def mix_sentences(names: tuple[str, ...], source_priors: Vector, prevalence: PriorEstimate) -> tuple[str, ...]:
     """The classes that changed the most."""
     change = prevalence.priors - source_priors
-    order = sorted(range(len(names)), key=lambda y: (-abs(float(change[y])), y))
-    # Of two classes one says all: the one that rose.
-    shown = [max(order, key=lambda y: float(change[y]))] if len(names) == 2 else order[:NAMED]
+    # As in Cohen's w: a rare class that doubles stands out more than a frequent one that gives way.
+    order = sorted(range(len(names)), key=lambda y: (-abs(float(change[y])) / float(source_priors[y]) ** 0.5, y))
+    # Of two classes one says all: the one that rose, unless the other is rare.
+    shown = [_told_of_two(source_priors, change)] if len(names) == 2 else order[:NAMED]
     return tuple(
-        f"{names[y]} {'rose' if change[y] > 0 else 'fell'} from {source_priors[y]:.1%} to {prevalence.priors[y]:.1%} "
-        f"({prevalence.lower[y]:.1%} to {prevalence.upper[y]:.1%})"
+        f"{names[y]} {'rose' if change[y] > 0 else 'fell'} from {_share(source_priors[y])} "
+        f"to {_share(prevalence.priors[y])} ({_share(prevalence.lower[y])} to {_share(prevalence.upper[y])})"
         for y in shown
     )
+
+
+def _told_of_two(source_priors: Vector, change: Vector) -> int:
+    rare = int(source_priors.argmin())
+    return rare if source_priors[rare] < RARE else int(change.argmax())
+
+
+def _share(value: float) -> str:
+    """One decimal, and of less than a percent two digits."""
+    return f"{value:.1%}" if value >= 0.01 or value < 1e-6 else f"{100 * value:.2g}%"
 
 
 def moved_sentences(moves: Sequence[Move], explanations: Mapping[int, Explanation]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ def check(path: Path) -> int:
     letters = config.sink.get("dead_letters")
     console.print(f"  write rejects to   {letters or 'nowhere (set dead_letters in [sink])'}", highlight=False)
     table = Table(title="streams", title_justify="left")
-    for heading in ("stream", "windows", "reference", "classes (prior) or relation", "features"):
+    for heading in ("stream", "windows", "reference", "classes (prior) or relation", "features", "alarm"):
         table.add_column(heading)
     for name, stream in config.streams.items():
         reference = watched[name].reference
@@ -35,6 +35,7 @@ def check(path: Path) -> int:
             facts,
             kind_of(reference).described(reference),
             features,
+            _alarm(stream),
         )
     console.print(table)
     for name, stream in config.streams.items():
@@ -49,3 +50,14 @@ def _windows(stream: StreamSettings) -> str:
     awaited = f"\nlabels awaited for {duration_text(stream.labels.wait)}" if stream.labels else ""
     corrected = {"no": "", "window": "\nevents corrected", "live": "\nevents corrected live"}[stream.corrected]
     return stream.window.words + segments + labels + awaited + corrected
+
+
+def _alarm(stream: StreamSettings) -> str:
+    """When an alarm is raised, and how often that happens without a shift."""
+    alarm = stream.alarm
+    says = [
+        f"{alarm.windows} of {alarm.of} windows; without a shift {alarm.level:.2g} of the windows, "
+        f"an alarm once in {1 / max(alarm.by_chance, 1e-12):,.0f}"
+    ]
+    says += [f"{name} may {rule.may}" for name, rule in alarm.classes.items() if rule.may is not None]
+    return "\n".join(says)

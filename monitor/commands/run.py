@@ -162,10 +162,11 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 declared=Declared(
                     None if stream.outline is None else _attempt(problems, partial(_outline, stream.outline, schema)),
                     {feature: said.may for feature, said in stream.features.items() if said.may is not None},
+                    stream.alarm.mix_rule,
                 ),
                 states=_states(stream, config),
             )
-            problems.extend(f"streams.{name}.features: {problem}" for problem in _strangers(stream, schema))
+            problems.extend(f"streams.{name}.{problem}" for problem in _strangers(stream, schema))
     if ends is not None:
         problems.extend(_forgotten(config, ends[1]))
     if ends is None or problems:
@@ -216,10 +217,12 @@ def _forgotten(config: Config, sink: Sink) -> Iterator[str]:
 
 
 def _strangers(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]:
-    """Features with settings that the reference does not know."""
+    """Features and classes with settings that the reference does not know."""
     known = {feature.name for feature in schema.features}
     for name in stream.features.keys() - known:
-        yield f"{name!r} is none of the reference's features {sorted(known)}"
+        yield f"features: {name!r} is none of the reference's features {sorted(known)}"
+    for name in stream.alarm.classes.keys() - set(schema.classes):
+        yield f"alarm.classes: {name!r} is none of the reference's classes {list(schema.classes)}"
 
 
 def _outline(path: Path, schema: StreamSchema) -> Outline:

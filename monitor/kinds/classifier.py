@@ -15,7 +15,7 @@ from monitor.windows import Window, spread_rows
 
 def _assess(window: Window, reference: Reference, declared: Declared) -> Assessment:
     """With an outline, the feed carries the thresholds that follow from the corrections of its inputs."""
-    assessment = assess(window, reference, may=declared.may)
+    assessment = assess(window, reference, may=declared.may, mix_rule=declared.mix_rule)
     if declared.outline is None or not assessment.origin.complete:
         return assessment
     outline, rows = declared.outline, None

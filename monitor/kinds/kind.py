@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from monitor.arrays import Matrix
-from monitor.assessment import Verdict
+from monitor.assessment import MixRule, Verdict
 from monitor.kinds.assessed import Assessed
 from monitor.kinds.reading import Answer, ModelFacts
 from monitor.recalibration import May, Recalibration
@@ -22,6 +22,8 @@ class Declared:
     """Of a model that is a versatile tree or forest: the feed then carries its adapted thresholds."""
     may: Mapping[str, May] = field(default_factory=dict)
     """How features may change without a change of what they mean, by name."""
+    mix_rule: MixRule = field(default_factory=MixRule)
+    """What counts as a move of the class mix."""
 
 
 ReferenceT = TypeVar("ReferenceT", bound=FiledReference)

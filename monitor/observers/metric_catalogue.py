@@ -38,6 +38,7 @@ TESTS = {
     "prior-shift": "Likelihood-ratio test of the class mix",
     "label-shift-fit": "Test of what the best class mix leaves unexplained",
     "class-mix": "Test of the class mix that unmoved inputs show",
+    "class-share": "The class whose share changed by the largest factor beyond chance",
     "features": "The feature that moved most",
     "mapped-fit": "Test of what is left after moved inputs are mapped back",
     "unknown-mass": "Test for events where no class was",

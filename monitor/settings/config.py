@@ -18,6 +18,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from scipy.special import bdtrc
+
+from monitor.assessment import ClassRule, MixRule
 from monitor.errors import ConfigurationError, InputError
 from monitor.events import TimeReading
 from monitor.labels import Awaited
@@ -34,6 +37,7 @@ from monitor.limits import (
 from monitor.ports.options import Duration, duration_text, read, substituted
 from monitor.recalibration import May, ScoreKind
 from monitor.service import Corrected, DeadLetterLimits, Spread
+from monitor.tolerances import MIX_FACTOR, MIX_FLOOR, VERDICT_LEVEL
 from monitor.windows import CountPlan, Plan, TimePlan
 
 _COMMIT = Duration(COMMIT_EVERY)
@@ -119,11 +123,33 @@ class AlarmSettings:
     """So many of the last `of` windows with another verdict than `stable` raise the alarm; fewer end it."""
     of: int = 3
     """By chance alone 2 of 3 come about once in 3,300 windows, 3 of 5 once in 100,000. 1 of 1: every verdict alarms."""
+    level: float = VERDICT_LEVEL
+    """The share of windows without a shift that may get another verdict than `stable`."""
+    floor: float = MIX_FLOOR
+    """How much a class mix has to move to count: Cohen's w, 0.1 is small and 0.3 medium."""
+    factor: float = MIX_FACTOR
+    """Or by which factor the share of one class has to change, up or down."""
+    classes: Mapping[str, ClassRule] = field(default_factory=dict)
+    """By class: `may = "fall"` (or "rise") if such a move is nobody's business, a `factor` or `level` of its own."""
 
     def problems(self) -> Iterator[str]:
         """What the types cannot say."""
         if not 1 <= self.windows <= self.of:
             yield f"want `windows` from 1 to `of`, got {self.windows} of {self.of}"
+        if not 0 < self.level < 1:
+            yield f"want `level` between 0 and 1, got {self.level}"
+        if self.floor < 0 or self.factor <= 1:
+            yield f"want `floor` of at least 0 and `factor` above 1, got {self.floor} and {self.factor}"
+
+    @property
+    def mix_rule(self) -> MixRule:
+        """What counts as a move of the class mix."""
+        return MixRule(self.level, self.floor, self.factor, self.classes)
+
+    @property
+    def by_chance(self) -> float:
+        """The chance of an alarm without a shift, at any window."""
+        return float(bdtrc(self.windows - 1, self.of, self.level))
 
 
 @dataclass(frozen=True, slots=True)
