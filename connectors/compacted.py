@@ -15,6 +15,18 @@ from monitor.errors import ConnectorError
 _SMALL = 1 << 20
 
 
+def committed_records(path: Path, length: int) -> Iterator[bytes]:
+    """What counts among the committed bytes of a file that another process may be writing to, the oldest first."""
+    last: dict[bytes, bytes] = {}
+    with path.open("rb") as file:
+        for line in file.read(length).splitlines():
+            key, _, record = line.partition(b"\t")
+            last.pop(key, None)
+            if record:
+                last[key] = record
+    yield from last.values()
+
+
 class CompactedFile:
     """One generation after the other: `BASE`, `BASE.1`, `BASE.2` ..."""
 

@@ -12,7 +12,7 @@ import fcntl
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from connectors.compacted import CompactedFile
+from connectors.compacted import CompactedFile, committed_records
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.ports import Channel, Checkpoint, Message, Progress
 
@@ -136,8 +136,8 @@ class ResultFiles:
 
     def read_back(self, channel: Channel) -> Iterator[bytes]:
         """The whole lines of the channel's file."""
-        if channel == "states" and self._states is not None:
-            yield from self._states.records()
+        if channel == "states":
+            yield from self._committed_states() if self._states is None else self._states.records()
             return
         path = self._paths[channel]
         try:
@@ -147,6 +147,16 @@ class ResultFiles:
                         yield line
         except OSError as error:
             raise ConnectorError(f"{path}: cannot be read: {error.strerror}") from error
+
+    def amend(self, messages: Iterable[Message]) -> None:
+        """Under the lock of a run; where nothing was ever committed there is nothing to change."""
+        try:
+            checkpoint = self.recover()
+            for message in messages if checkpoint is not None else ():
+                self.write(message)
+            self.commit(checkpoint or Checkpoint())
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Close the files. What was written and not committed is cut off by the next `recover`."""
@@ -163,10 +173,19 @@ class ResultFiles:
         lengths = {self._name(channel): file.tell() for channel, file in self._files.items()}
         return lengths if self._states is None else lengths | {self._states.path.name: self._states.length}
 
+    def _committed_states(self) -> Iterator[bytes]:
+        """While another process writes them."""
+        committed = self._committed()
+        if committed is not None and (name := self._states_name(committed.lengths)) is not None:
+            yield from committed_records(self._states_base.with_name(name), committed.lengths[name])
+
+    def _states_name(self, lengths: Mapping[str, int]) -> str | None:
+        return next((name for name in lengths if name.startswith(self._states_base.name)), None)
+
     def _opened_states(self, lengths: Mapping[str, int]) -> CompactedFile:
         """Where no length is committed the states begin anew: without results there is nothing to know."""
         base = self._states_base
-        name = next((name for name in lengths if name.startswith(base.name)), None)
+        name = self._states_name(lengths)
         try:
             return CompactedFile(base, name, 0 if name is None else lengths[name])
         except OSError as error:

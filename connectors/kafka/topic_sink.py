@@ -11,7 +11,7 @@ source they are kept beside one offset of the results topic, under a group of th
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -262,6 +262,16 @@ class KafkaSink:
             while any((reader.position(partition) or 0) < end for partition, end in ends.items()):
                 for fetched in reader.poll(_READ_BACK_POLL):
                     yield from (record for record in fetched.records if record is not None)
+
+    def amend(self, messages: Iterable[Message]) -> None:
+        """By a producer of its own, outside of any transaction."""
+        from connectors.kafka import python_driver  # noqa: PLC0415 - slow to import
+
+        writer = python_driver.writer(self.settings, None)
+        with closing(writer), self._guard.limit("writing to Kafka", self.settings.commit_timeout / 1e6):
+            topics = ((self.settings.topic(message.channel), message) for message in messages)
+            writer.send([Record(topic, each.key, each.value, each.headers) for topic, each in topics if topic])
+            writer.flush()
 
     def close(self) -> None:
         """A transaction that is still open is left to the brokers: asking them may take for ever."""

@@ -70,9 +70,11 @@ def parser() -> argparse.ArgumentParser:
     names = _command(commands, "estimators", "the estimators of the class mix by name, and what each needs")
     names.set_defaults(run=_estimators)
 
+    from monitor.commands import state
     from monitor.commands.reference import add_parser
 
     add_parser(commands)
+    state.add_parser(commands)
     return top
 
 

@@ -6,7 +6,7 @@ A source yields batches of raw records with their positions; it never interprets
 publishes all that it was given together with a checkpoint, or nothing: that is the whole of exactly once.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -230,6 +230,15 @@ class ReadBack(Protocol):
 
         Raises ConnectorError when they cannot be read.
         """
+        ...
+
+
+@runtime_checkable
+class Amendable(ReadBack, Protocol):
+    """A sink that an operator may change while nothing runs. Optional."""
+
+    def amend(self, messages: Iterable[Message]) -> None:
+        """Publish these by themselves, in the place of a `recover`; progress stays as it is."""
         ...
 
 

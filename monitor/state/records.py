@@ -46,6 +46,8 @@ class _Entry(msgspec.Struct, frozen=True, tag="entry"):
     concern: str
     version: int
     number: int
+    slot: int
+    """Of the ring."""
     entry: msgspec.Raw
 
 
@@ -80,8 +82,10 @@ def entry_record(whose: Whose, known: Known, concern: AnyConcern) -> Message:
     """The newest entry of a concern, in the place of the oldest."""
     ring = known.rings[concern.name]
     entry = msgspec.Raw(_ENCODER.encode(ring.entries[-1]))
-    key = _key(whose, concern.name, ring.count % concern.most(whose[1]))
-    return _record(key, _Entry(*whose, concern.name, concern.version, ring.count, entry))
+    slot = ring.count % concern.most(whose[1])
+    return _record(
+        _key(whose, concern.name, slot), _Entry(*whose, concern.name, concern.version, ring.count, slot, entry)
+    )
 
 
 def gone_record(whose: Whose) -> Message:
@@ -94,6 +98,16 @@ def gone_entries(whose: Whose, known: Known, concerns: Sequence[AnyConcern]) -> 
     for concern in concerns:
         for slot in range(min(known.rings.get(concern.name, Ring()).count, concern.most(whose[1]))):
             yield Message("states", _key(whose, concern.name, slot), b"")
+
+
+def forgotten(records: Iterable[bytes], stream: str) -> Iterator[tuple[str, Message]]:
+    """What to write so that nothing is known any more of a stream, by segment: also what cannot be read any more."""
+    for record in records:
+        table = _decoded(record)
+        if isinstance(table, _States) and table.stream == stream:
+            yield table.segment, gone_record((stream, table.segment))
+        elif isinstance(table, _Entry) and table.stream == stream:
+            yield table.segment, Message("states", _key((stream, table.segment), table.concern, table.slot), b"")
 
 
 def read(records: Iterable[bytes], concerns: Mapping[str, Sequence[AnyConcern]]) -> dict[Whose, Known]:
