@@ -6,6 +6,9 @@ from functools import cache
 
 from connectors.memory import MemorySink
 from monitor.assessment import assess
+from monitor.assessment.message import Versions
+from monitor.labels import LabelCounts, Outcome, OutcomeResult
+from monitor.labels.outcomes import Realised
 from monitor.reference.classifier import Reference
 from monitor.service.notices import Observer, OutcomeKnown, StateAdvanced
 from monitor.service.stream_states import StreamStates
@@ -49,10 +52,23 @@ class Shown:
         self._observer(StateAdvanced(seen, self.states.of(*owner(seen))))
 
 
-def story() -> Sequence[WindowSeen]:
-    """A class mix that moves, moves on and comes back, windows with too few events, and a segment."""
+def outcome(number: int, covered: bool = True) -> Outcome:
+    """That the labels of the window of that number have shown."""
+    realised = Realised(0.3, 0.25, 0.35, 0.3 if covered else 0.6, 0.0 if covered else -0.3, covered)
+    result = OutcomeResult(
+        "shiftwatch.outcome.v1", "s", "", f"s//{number}/{number + 1}", "", "", "stable", 400, True,
+        LabelCounts(400, 0, 0, 0, 0, 0, 0), False, {"yes": realised}, float(covered), False, None, None,
+        True, "", Versions("0", streams.reference().version),
+    )  # fmt: skip
+    posteriors, labels = streams.scores(400, 0.3, seed=number)
+    return Outcome(result, posteriors, labels)
+
+
+def story() -> Sequence[Seen]:
+    """A class mix that moves, moves on and comes back, windows with too few events, a segment, and what labels show."""
     mixes = [0.3, 0.3, 0.3, 0.6, 0.6, 0.3, 0.3, 0.45, 0.45, 0.45, 0.45, 0.45, 0.3, 0.3]
     whole = [seen(number, positives) for number, positives in enumerate(mixes)]
     small = [seen(20 + number, 0.3, events=20) for number in range(2)]
     segments = [seen(number, 0.6, segment="country=BE") for number in range(3, 5)]
-    return [*whole[:5], *segments, *small, *whole[5:]]
+    outcomes = [outcome(number, covered=number > 5) for number in range(8)]
+    return [*whole[:5], *segments, *outcomes, *small, *whole[5:]]
