@@ -62,7 +62,7 @@ class MemorySource:
         return [self._read(name) for name in ready]
 
     def partitions(self) -> Sequence[str]:
-        """Those that may still bring records."""
+        """The partitions that may still bring records."""
         return [name for name in self._records if self._open_ended or self.waiting(name)]
 
     def waiting(self, partition: str) -> bool:

@@ -126,7 +126,7 @@ class SyntheticSource:
         return [RawBatch(name, records, np.arange(first, first + len(records)), first + len(records))]
 
     def partitions(self) -> Sequence[str]:
-        """Those that have events left."""
+        """The partitions that have events left."""
         step = self.options.partitions
         return [name for lane, (name, at) in enumerate(self._next.items()) if at * step + lane < self.timetable.events]
 
@@ -217,7 +217,7 @@ class RegressionEncoder:
 
 
 def encoder(options: SyntheticOptions) -> Encoder | RegressionEncoder:
-    """Of the kind of stream that the options describe."""
+    """The encoder for the kind of stream that the options describe."""
     if options.regressor is not None:
         return RegressionEncoder(RegressionTimetable(options.regressor, options.regression), options)
     return Encoder(Timetable(options.world, options.periods), options)

@@ -100,7 +100,7 @@ class FastReader:
         return bool(self._changes)
 
     def seek(self, positions: Mapping[Partition, int]) -> None:
-        """By assigning anew: a seek right after an assignment is refused, this never is."""
+        """Assign anew from these offsets: a seek right after an assignment is refused, an assignment never is."""
         if not positions:
             return
         self._positions |= positions

@@ -127,7 +127,7 @@ class PythonWriter:
     def _end(
         self, producer: Any, futures: Sequence[Any], offsets: Mapping[Partition, CommittedOffset], membership: object
     ) -> None:
-        """Of this very producer: when this is late, the next one has taken its place."""
+        """End the transaction of this very producer: when the answer is late, another one has taken its place."""
         self._flush(producer, futures)
         if offsets:
             producer.send_offsets_to_transaction(as_offsets(offsets), membership)

@@ -62,7 +62,7 @@ class Sharing:
         return [partition for partition, seen in self._seen.items() if not seen.notes]
 
     def judge(self, begins: Mapping[Partition, int], ends: Mapping[Partition, int]) -> None:
-        """By where the unnoted partitions begin and end: whether they have records that nobody has committed yet."""
+        """Which unnoted partitions have records that nobody has committed yet, by where they begin and end."""
         committed = {partition: self._seen[partition].offset for partition in ends}
         at = {partition: begins[partition] if offset is None else offset for partition, offset in committed.items()}
         self._unknown = any(at[partition] < end for partition, end in ends.items())

@@ -335,7 +335,7 @@ class KafkaSource:
         )
 
     def _moved(self, partitions: Collection[Partition]) -> frozenset[Partition]:
-        """Those that somebody else has committed since we did."""
+        """The partitions that somebody else has committed since we did."""
         if self.settings.group is None:
             return frozenset()
         committed = self._reader.committed(partitions)

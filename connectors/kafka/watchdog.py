@@ -112,7 +112,7 @@ class Stalls:
         return max((now - since for _, since in self._lagging.values()), default=0.0)
 
     def stalled(self, ends: Mapping[Partition, int | None], now: float) -> list[Partition]:
-        """Those of the suspects that have not moved for the whole patience although records wait, or no one answers.
+        """The suspects that have not moved for the whole patience although records wait, or no one answers.
 
         A partition at its end waits for nothing: its patience begins again.
         """

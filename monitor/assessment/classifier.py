@@ -387,7 +387,7 @@ def of_moves(moved: tuple[Move, ...], level: float, events: int) -> Test:
 
 
 def _mix_moved(diagnosis: Diagnosis, tests: Mapping[str, Test]) -> bool:
-    """By the likelihood ratio where posteriors can be trusted, by what unmoved inputs show where they cannot."""
+    """Whether the mix moved, by the likelihood ratio or, where posteriors cannot be trusted, by the unmoved inputs."""
     if diagnosis.label_shift_fits:
         return tests["prior-shift"].significant
     return "class-mix" in tests and tests["class-mix"].significant

@@ -46,7 +46,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def field_docstrings(described: type) -> dict[str, str]:
-    """By field: the string that follows its declaration, for the class and those it derives from."""
+    """The docstring of each field: the string that follows its declaration, for the class and those it derives from."""
     descriptions: dict[str, str] = {}
     for each in reversed(described.__mro__[:-1]):
         (tree,) = ast.parse(inspect.getsource(each)).body

@@ -155,7 +155,7 @@ def _table(window: Window, reference: RelationReference) -> Matrix:
 
 
 def _resolutions(window: Window, reference: RelationReference) -> tuple[int, ...]:
-    """At which the columns are compared."""
+    """The resolutions at which the columns are compared."""
     table = _table(window, reference)
     return common_features(table, _written(reference)[-table.shape[1] :])
 

@@ -213,7 +213,7 @@ def decide_regression(evidence: RegressionEvidence) -> Verdict:
 
 
 def verdicts(regression: bool) -> tuple[Verdict, ...]:
-    """Those that a stream of either kind can get."""
+    """The verdicts that a stream of either kind can get."""
     reached = {row[-1] for row in (REGRESSION_TABLE if regression else TABLE)}
     return tuple(verdict for verdict in Verdict if verdict in reached)
 

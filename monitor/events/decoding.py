@@ -157,7 +157,7 @@ class Decoder:
             yield kind, DecodedPart(events, index[places], position, batch.timestamps)
 
     def _parse_joined(self, records: Joined, first: int) -> list[Any] | None:
-        """For each of the next records its event; None if they have to be looked at one by one."""
+        """The event of each of the next records; None if they have to be looked at one by one."""
         stop = min(first + _AT_ONCE, len(records))
         text = records.joined(first, stop)
         if text is not None and len(text) <= self.limits.record_bytes:
@@ -168,7 +168,7 @@ class Decoder:
         return None
 
     def _parse(self, some: Sequence[bytes | None], first: int, rejected: list[Rejected]) -> list[Any]:
-        """For each record its event, its list of events, or None for one that is rejected here."""
+        """The event of each record, its list of events, or None for one that is rejected here."""
         items: list[Any] = []
         remaining = iter(self._readable(some))
         while True:

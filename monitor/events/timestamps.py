@@ -51,7 +51,7 @@ class TimeReading:
 
     @classmethod
     def of(cls, said: str) -> Self:
-        """From a setting: a unit of numbers, "utc", or the name of a zone."""
+        """A reading from a setting: a unit of numbers, "utc", or the name of a zone."""
         if said in PER_SECOND:
             return cls(per_second=PER_SECOND[said])
         if not said:
@@ -152,7 +152,7 @@ def _offset(quarter: int, zone: ZoneInfo) -> int:
 
 
 def _complete(rows: Characters) -> Times:
-    """Those that have their offset."""
+    """The texts that say their offset."""
     times = np.full(rows.shape[0], BAD_TIME, dtype=np.int64)
     if rows.shape[1] < _SHORTEST:
         return times

@@ -13,7 +13,7 @@ class Assessed(Protocol):
 
     @property
     def task(self) -> str | None:
-        """That of their references."""
+        """The task of their references."""
         ...
 
     @property

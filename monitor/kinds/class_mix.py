@@ -50,7 +50,7 @@ class ClassMixAnswer:
 
     @property
     def iterations(self) -> int:
-        """Of the reported estimate."""
+        """The iterations of the reported estimate."""
         return self.reported.iterations
 
     @property
@@ -83,7 +83,7 @@ class ClassMixAnswer:
                 yield "estimator_ratio", (estimate.method, self.classes[number]), estimate.priors[number]
 
     def summary(self) -> Mapping[str, Any]:
-        """For the API."""
+        """What the API says of it."""
         columns = zip(self.classes, self.priors, self.lower, self.upper, self.source_priors, strict=True)
         return {
             "prevalence": {
@@ -132,7 +132,7 @@ class ClassifierFacts:
             yield "source_prior_ratio", (name,), prior
 
     def summary(self) -> Mapping[str, Any]:
-        """For the API."""
+        """What the API says of it."""
         return {
             "estimator": self.estimator,
             "priors": dict(zip(self.classes, self.source_priors, strict=True)),

@@ -30,19 +30,19 @@ class Answer(Protocol):
 
     @property
     def iterations(self) -> int | None:
-        """That the reported estimate took; None where nothing is iterated."""
+        """How many the reported estimate took; None where nothing is iterated."""
         ...
 
     def metrics(self, most: int) -> Iterator[Sample]:
-        """Of a stream or a segment of it, for at most so many classes."""
+        """Its samples for at most so many classes."""
         ...
 
     def stream_metrics(self, most: int) -> Iterator[Sample]:
-        """Of whole streams only."""
+        """The samples that only whole streams have."""
         ...
 
     def summary(self) -> Mapping[str, Any]:
-        """For the API."""
+        """What the API says of it."""
         ...
 
     def levels(self) -> Mapping[str, float]:
@@ -64,11 +64,11 @@ class ModelFacts(Protocol):
         ...
 
     def metrics(self, most: int) -> Iterator[Sample]:
-        """Of the reference, for at most so many classes."""
+        """Its samples for at most so many classes."""
         ...
 
     def summary(self) -> Mapping[str, Any]:
-        """For the API."""
+        """What the API says of it."""
         ...
 
 
@@ -174,7 +174,7 @@ def strongest(moved: list[float], most: int) -> list[int]:
 
 
 def _effect(shift: FeatureShift) -> float:
-    """Of its values or of their absence, whichever moved further."""
+    """The effect of its values or of their absence, whichever moved further."""
     return max(shift.move.distance, abs(shift.move.missing_rate - shift.move.expected_missing_rate))
 
 

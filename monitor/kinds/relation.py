@@ -37,15 +37,15 @@ class RelationAnswer:
             yield "prediction_error_corrected", (), self.corrected_error
 
     def stream_metrics(self, _most: int) -> Iterator[Sample]:
-        """There are none."""
+        """None: whole streams have no samples of their own."""
         yield from ()
 
     def summary(self) -> Mapping[str, Any]:
-        """For the API."""
+        """What the API says of it."""
         return {"relation": asdict(self)}
 
     def levels(self) -> Mapping[str, float]:
-        """There are none beside those of the inputs."""
+        """None beside those of the inputs."""
         return {}
 
 
@@ -71,7 +71,7 @@ class RegressorFacts:
         yield "reference_prediction_error", (), self.error
 
     def summary(self) -> Mapping[str, Any]:
-        """For the API."""
+        """What the API says of it."""
         return {"relation": asdict(self)}
 
 

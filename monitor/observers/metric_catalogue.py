@@ -24,7 +24,7 @@ class Spec:
 
     @property
     def full_name(self) -> str:
-        """As queries name it; a histogram's series add `_bucket`, `_sum` and `_count`."""
+        """The name in queries; a histogram's series add `_bucket`, `_sum` and `_count`."""
         return f"shiftwatch_{self.name}" + {"counter": "_total", "info": "_info"}.get(self.kind, "")
 
     @property

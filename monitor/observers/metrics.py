@@ -109,7 +109,7 @@ class _Filled:
         family.add_sample(f"{name}_sum", labels, histogram.total)
 
     def families(self) -> list[Metric]:
-        """Those with samples, in the order of the catalogue."""
+        """The families that have samples, in the order of the catalogue."""
         return [self._families[spec.name] for spec in CATALOGUE if spec.name in self._families]
 
     def _family(self, spec: Spec) -> Metric:

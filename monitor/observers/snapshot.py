@@ -29,11 +29,11 @@ class BucketCounts:
 
     @classmethod
     def empty(cls, bounds: tuple[float, ...]) -> "BucketCounts":
-        """With these bounds, before anything is counted."""
+        """Counts for these bounds, before anything is counted."""
         return cls(bounds, (0,) * (len(bounds) + 1))
 
     def plus(self, value: float, window: str = "") -> "BucketCounts":
-        """With one more value."""
+        """The counts with one more value."""
         at = bisect_left(self.bounds, value)
         counts = (*self.counts[:at], self.counts[at] + 1, *self.counts[at + 1 :])
         return replace(self, counts=counts, total=self.total + value, last=(window, value) if window else None)
@@ -109,12 +109,12 @@ class Track:
 
     @property
     def result(self) -> bytes:
-        """Of the newest window, as JSON."""
+        """The result of the newest window, as JSON."""
         return bytes(self.known.state(HistoryState).result)
 
     @property
     def recalibration(self) -> bytes:
-        """Of the newest window, as JSON."""
+        """The recalibration of the newest window, as JSON."""
         return bytes(self.known.state(HistoryState).recalibration)
 
     @property

@@ -273,5 +273,5 @@ class SharedOut(Protocol):
         ...
 
     def brings(self, streams: Collection[str]) -> Collection[str]:
-        """Those of these streams that come to this member, as far as commits tell."""
+        """Which of these streams come to this member, as far as commits tell."""
         ...

@@ -115,7 +115,7 @@ class Geometry:
 
     @classmethod
     def of(cls, kept: Kept) -> "Geometry":
-        """Of the statistics that `reduce` gives."""
+        """The geometry of the statistics that `reduce` gives."""
         gram, means = kept["gram"], kept["projection"]
         softly = matching.lambda_min(means) > SINGULAR * float((means**2).sum())
         return cls(kept, constrained_inverse(gram), identifiable(gram), softly)

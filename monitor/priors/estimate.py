@@ -162,7 +162,7 @@ def labelled_rows(hold_out: HoldOut) -> tuple[Matrix, Labels, Vector]:
 
 
 def nothing(_hold_out: HoldOut) -> Statistics:
-    """For estimators that keep nothing of the reference, or that read what another one keeps."""
+    """No statistics: for estimators that keep nothing of the reference, or that read what another one keeps."""
     return {}
 
 

@@ -52,7 +52,7 @@ class Histogram:
         )
 
     def maximum_likelihood(self, source_priors: ArrayLike, shrinkage: float = 0.0) -> PriorEstimate:
-        """As `em.maximum_likelihood`, for the binned posteriors."""
+        """The same as `em.maximum_likelihood`, for the binned posteriors."""
         pi = positive_priors(source_priors, 2)
         filled = self.counts > 0
         if not filled.any():

@@ -324,5 +324,5 @@ def _check_width(columns: int, known: _KnownMessage) -> None:
 
 
 def _names(classes: Iterable[Any]) -> tuple[str, ...]:
-    """As a reference names them: a model's classes may be numbers."""
+    """The classes as a reference names them: a model's classes may be numbers."""
     return tuple(str(name) for name in classes)

@@ -19,7 +19,7 @@ from monitor.tolerances import EXCHANGE_FLOOR, EXCHANGE_LEVEL, POSTERIOR_FLOOR
 
 
 def fitting_columns(scores: Matrix, labels: Labels, *, margins: bool = False) -> tuple[int, ...]:
-    """For each class the column that fits it; its own unless the labels clearly say otherwise."""
+    """The column that fits each class; its own unless the labels clearly say otherwise."""
     classes = scores.shape[1]
     z = scores if margins else np.log(np.maximum(scores, POSTERIOR_FLOOR))
     of_class = [np.flatnonzero(labels == c) for c in range(classes)]

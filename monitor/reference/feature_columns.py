@@ -86,7 +86,7 @@ def describe(name: str, column: Column, kind: FeatureKind | None = None) -> Feat
 
 
 def kind_of(column: Column) -> FeatureKind:
-    """By the values themselves."""
+    """The kind of a feature, by the values themselves."""
     if column.dtype.kind in "fiu":
         return "number"
     if column.dtype.kind == "b":

@@ -50,7 +50,7 @@ def _cluster(points: Cube, first: int) -> Labels:
 
 
 def _assign(cost: Cube) -> Labels:
-    """For cluster j of every draw the component with the smallest total cost, each used once."""
+    """The component with the smallest total cost for cluster j of every draw, each used once."""
     nearest: Labels = cost.argmin(axis=2)
     components = cost.shape[1]
     clear: Flags = np.all(np.sort(nearest, axis=1) == np.arange(components), axis=1)

@@ -90,7 +90,7 @@ class Ledger:
         return bool(self._streams) and (windows_wait or bool(self._due(mark)))
 
     def outcomes(self, mark: int | None) -> list[Outcome]:
-        """Those that are due and not written yet, in the order of their deadlines; all for None."""
+        """The outcomes that are due and not written yet, in the order of their deadlines; all for None."""
         due = []
         for deadline, name, window in self._due(mark):
             due.append(self._outcome(self._streams[name].store.waiting(name, deadline, window)))

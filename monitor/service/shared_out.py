@@ -36,7 +36,7 @@ class WholeWindows:
             self._source.saw(partition, {name: (int(at.min()), int(at.max())) for name, at in times.items() if at.size})
 
     def ours(self, streams: Collection[str]) -> Collection[str]:
-        """Those of these streams that come to this member."""
+        """Which of these streams come to this member."""
         return streams if self._source is None else self._source.brings(streams)
 
     def publishable(self, window: Window) -> Window | None:

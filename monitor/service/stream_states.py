@@ -28,7 +28,7 @@ class Continuity(MessagePart, frozen=True):
 
 
 class StreamStates:
-    """Of streams with these concerns."""
+    """The states of streams with these concerns."""
 
     def __init__(self, concerns: Mapping[str, Sequence[AnyConcern]], sink: Sink) -> None:
         self._concerns = concerns

@@ -111,7 +111,7 @@ _ARRAYS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSums:
-    """Of some map: Phi_ky before scaling, (blocks, classes, coordinates), and n_ky."""
+    """The sums of some map over each block: Phi_ky before scaling, (blocks, classes, coordinates), and n_ky."""
 
     sums: NDArray[np.float64]
     counts: Matrix

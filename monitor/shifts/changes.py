@@ -39,7 +39,7 @@ class Detector(Protocol):
         ...
 
     def go_on(self, value: DetectorValue) -> None:
-        """Know what a value says that is not empty."""
+        """Go on from what an earlier process knew."""
         ...
 
 
@@ -52,11 +52,11 @@ class BoundedADWIN(drift.ADWIN):
         super().update(float(ndtr(x / 3)))  # type: ignore[no-untyped-call]
 
     def value(self) -> DetectorValue:
-        """Its buckets, as River packs them."""
+        """The detector's buckets, as River packs them."""
         return DetectorValue(data=self._helper.__getstate__())
 
     def go_on(self, value: DetectorValue) -> None:
-        """With these buckets."""
+        """Go on from what an earlier process knew."""
         self._helper.__setstate__(value.data)
 
 
@@ -71,7 +71,7 @@ class SteadyPageHinkley(drift.PageHinkley):
         return DetectorValue((self._x_mean.n, self._x_mean.get(), *(sums[name] for name in self.SUMS)))
 
     def go_on(self, value: DetectorValue) -> None:
-        """With this mean and these sums."""
+        """Go on from what an earlier process knew."""
         count, mean, *sums = value.numbers
         self._x_mean.update(mean, w=count)
         vars(self).update(zip(self.SUMS, sums, strict=True))
@@ -93,7 +93,7 @@ class RepeatableKSWIN(drift.KSWIN):
         return DetectorValue((self.n, *self.window))
 
     def go_on(self, value: DetectorValue) -> None:
-        """With this window."""
+        """Go on from what an earlier process knew."""
         count, *window = value.numbers
         self.n = int(count)
         self.window.extend(window)
@@ -212,7 +212,7 @@ class PriorShiftDetector(base.DriftDetector):
         return DetectorValue((self._since, len(self._last)), np.array(self._last, dtype=np.float32).tobytes())
 
     def go_on(self, value: DetectorValue) -> None:
-        """With these posteriors."""
+        """Go on from what an earlier process knew."""
         since, rows = map(int, value.numbers)
         self._since = since
         if rows:

@@ -134,7 +134,7 @@ class _Comparison:
     floor: float
 
     def test(self, values: Vector) -> _TestOutcome:
-        """As `ks.two_sample`, with what the reference's side of it costs paid once."""
+        """The same as `ks.two_sample`, with what the reference's side of it costs paid once."""
         r = self.reference
         return self._judge(ks.distance(ks.merge_sorted(r.values, values), r.cumulative, r.values.size))
 
@@ -318,7 +318,7 @@ def _corrected(pair: _Comparison, line: Line) -> _TestOutcome:
 
 
 def _lines(pair: _Comparison, *, decreasing: bool) -> list[Line]:
-    """By mean and standard deviation as printed; then by median and quartiles, which heavy tails do not spoil."""
+    """Two lines: by mean and standard deviation as printed; by median and quartiles, which heavy tails do not spoil."""
     lines = (_line(pair.reference, pair.window, by, -1 if decreasing else 1) for by in ("moments", "quartiles"))
     return [line for line in lines if line is not None]
 

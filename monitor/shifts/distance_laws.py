@@ -27,7 +27,7 @@ KOLMOGOROV_SQUARE = np.pi**2 / 12
 
 @dataclass(frozen=True, slots=True)
 class DistanceLaw:
-    """Of one feature."""
+    """How far one feature lies from the reference without a shift."""
 
     law: Law | None
     """None where the blocks are no farther apart than samples."""
@@ -42,14 +42,14 @@ class DistanceLaw:
     blocks: int
 
     def p_value(self, distance: float, rows: float) -> float:
-        """Of a distance in a window that counts for so many rows; 0 where there is nothing but sampling to think of."""
+        """The p-value of a distance in a window that counts for so many rows; 0 where there is nothing but sampling."""
         if self.law is None or rows <= 0:
             return 0.0
         moved = np.log((self.beyond + self.sampling / rows) / self.square) / 2
         return replace(self.law, mean=self.law.mean + float(moved)).p_value(distance)
 
     def missing_p(self, beyond: float) -> float:
-        """Of a share of missing values that is so much beyond what the class mix leads to expect."""
+        """The p-value of a share of missing values that is so much beyond what the class mix leads to expect."""
         if self.missing_spread == 0:
             return 0.0
         away = abs(beyond - self.missing_mean) / (self.missing_spread * np.sqrt(1 + 1 / self.blocks))

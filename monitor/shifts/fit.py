@@ -218,7 +218,7 @@ def _wald(gap: Vector, variance: Matrix) -> float:
 
 
 def _mix_beyond_sampling(blocks: BlockMatches) -> Matrix | None:
-    """By what the mix of the blocks varies more than by sampling; None where it does not."""
+    """By how much the mix of the blocks varies more than by sampling; None where it does not."""
     number, degrees = len(blocks.gaps), blocks.gaps.shape[1] - 1
     total = sum(_wald(gap, blocks.spread / m) for gap, m in zip(blocks.gaps, blocks.rows, strict=True))
     if (total - number * degrees) / np.sqrt(2 * number * degrees) < EXCHANGEABLE:
@@ -297,7 +297,7 @@ class _Null:
 
 
 def _null(product: Matrix, statistic: float, rows: float) -> _Null:
-    """From the first three cumulants of T under label shift.
+    """The null distribution from the first three cumulants of T under label shift.
 
     With weights l_i: c_k = sum l_i^k; h = c_2^3 / c_3^2 degrees of freedom; (T - c_1) sqrt(h / c_2) + h is about
     chi-square with h degrees (Imhof 1961), and Hotelling's where the covariance was estimated from few rows.

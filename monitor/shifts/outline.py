@@ -102,7 +102,7 @@ class Outline:
 
 
 def tree_outline(tree: Any, counts: SplitCounts) -> TreeOutline:
-    """Of a tree of scikit-learn."""
+    """The outline of a tree of scikit-learn."""
     return TreeOutline(
         feature=frozen_labels(tree.feature, "attributes"),
         threshold=frozen_vector(tree.threshold, "thresholds"),

@@ -146,7 +146,7 @@ class Prepared:
     """The hold-out in time order; None where it was not cut into blocks enough."""
 
     def feature_name(self, number: int) -> str:
-        """Of a column of the features."""
+        """The name of a column of the features."""
         feature = self.features[number]
         return feature.name if isinstance(feature, SortedColumn) else feature.feature.name
 
@@ -389,7 +389,7 @@ def _separation(feature: SortedColumn | FeatureProfile, values: Vector, labels: 
 
 
 def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | slice) -> Moments:
-    """Of mapped rows that are those of the sample, or some of them."""
+    """The moments of mapped rows that are those of the sample, or some of them."""
     labels, classes = reference.labels[picked], reference.class_counts.size
     counts = np.bincount(labels, minlength=classes).astype(np.float64)
     found = _moments(rows, labels, counts, reference.source_priors)

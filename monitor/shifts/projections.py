@@ -115,7 +115,7 @@ def _scale(values: Vector) -> _Scale | None:
 
 
 def _by_quantiles(values: Vector) -> _Scale | None:
-    """By median and quartiles, of logarithms where the column has one long tail.
+    """A scale by median and quartiles, of logarithms where the column has one long tail.
 
     The three-parameter log-normal through the 5 %, 50 % and 95 % quantiles has its origin where
     (q50 - a)^2 = (q5 - a)(q95 - a).

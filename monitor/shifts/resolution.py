@@ -32,7 +32,7 @@ _DOUBLE_ROUNDING = 2.0**-50
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """At what resolution a window and its reference are compared."""
+    """The resolutions at which a window and its reference are compared."""
 
     scores: int
     features: tuple[int, ...]

@@ -39,7 +39,7 @@ class RoundedScores:
 
 
 def rounded_scores(raw: Matrix) -> RoundedScores:
-    """Of a reference's scores."""
+    """The rounded scores of a reference."""
     thin = raw[:: max(len(raw) // RESOLUTION_ROWS, 1)]
     return RoundedScores(raw, decimals_of(thin), np.unique(raw))
 
@@ -85,7 +85,7 @@ def _near(scaled: Matrix, whole: Matrix, units: int) -> Flags:
 
 @lru_cache(maxsize=64)
 def _cells(scores: RoundedScores, resolution: int) -> tuple[tuple[Labels, Vector], ...]:
-    """By class: the cells that hold reference events, and the mean of what these said."""
+    """Of each class: the cells that hold reference events, and the mean of what these said."""
     whole, _ = whole_numbers(scores.raw, resolution)
     tables = []
     for column, said in zip(whole.T, scores.raw.T, strict=True):

@@ -50,7 +50,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variation:
-    """Of some coordinates of the map, between windows without a shift."""
+    """How some coordinates of the map vary between windows without a shift."""
 
     rows: float
     """m."""

@@ -10,7 +10,7 @@ from monitor.shifts.resolution import WrittenColumn, coarsened, written
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenMargins:
-    """Those of a reference."""
+    """How a reference's margins are written."""
 
     margins: WrittenColumn
 
@@ -29,5 +29,5 @@ class WrittenMargins:
 
 
 def written_margins(raw: Matrix) -> WrittenMargins:
-    """Of a reference's margins."""
+    """How a reference's margins are written."""
     return WrittenMargins(written(np.sort(raw, axis=None)))

@@ -11,7 +11,7 @@ from monitor.state.plan import StatePlan
 
 
 class AlarmState(msgspec.Struct, frozen=True):
-    """At most m flags."""
+    """Which of the last windows moved: at most m flags."""
 
     flags: tuple[bool, ...] = ()
     """Whether the last windows had moved; those without enough events are passed over."""

@@ -14,7 +14,7 @@ from monitor.windows import Window
 
 
 def changes(plan: StatePlan, reference: FiledReference) -> Concern[ChangeState] | None:
-    """Only where a detector is named."""
+    """The concern, where the plan names a detector."""
     name = plan.changes
     if name is None:
         return None

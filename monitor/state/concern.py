@@ -53,7 +53,7 @@ class WindowSeen:
 
     @property
     def recalibration(self) -> Recalibration:
-        """As the feed has it."""
+        """The recalibration as the feed has it."""
         return self.assessment.recalibration if self.feed is None else self.feed
 
     @cached_property

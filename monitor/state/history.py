@@ -17,7 +17,7 @@ NONE = msgspec.Raw(b"null")
 
 
 class HistoryState(msgspec.Struct, frozen=True):
-    """Of the last window: as large as its messages are."""
+    """The messages of the last window."""
 
     result: msgspec.Raw = NONE
     recalibration: msgspec.Raw = NONE
@@ -53,7 +53,7 @@ class OutcomesState(msgspec.Struct, frozen=True):
 
 
 def outcomes(plan: StatePlan, _: FiledReference) -> Concern[OutcomesState] | None:
-    """Of streams that await labels: how their windows fared."""
+    """The concern, for streams that await labels: how their windows fared."""
     if not (plan.awaiting and plan.remembered):
         return None
 

@@ -22,7 +22,7 @@ class InForce(msgspec.Struct, frozen=True):
 
 
 def in_force(plan: StatePlan, _: FiledReference) -> Concern[InForce] | None:
-    """Of whole streams whose events are corrected live."""
+    """The concern, for whole streams whose events are corrected live."""
     if not plan.live:
         return None
 

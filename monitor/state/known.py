@@ -18,7 +18,7 @@ class Ring:
     """How many there have ever been: the newest has this number."""
 
     def plus(self, entry: Any, most: int) -> "Ring":
-        """With one more, and without what is too old."""
+        """The ring with one more, and without what is too old."""
         return Ring((*self.entries[max(len(self.entries) - most + 1, 0) :], entry), self.count + 1)
 
 
@@ -51,7 +51,7 @@ Whose = tuple[str, str]
 
 
 def owner(seen: Seen) -> Whose:
-    """Of which stream and segment a window or an outcome is."""
+    """The stream and the segment that a window or an outcome belongs to."""
     key = seen.window.key if isinstance(seen, WindowSeen) else seen.result
     return key.stream, key.segment
 

@@ -23,7 +23,7 @@ class TrustState(msgspec.Struct, frozen=True):
 
 
 def trust(plan: StatePlan, reference: FiledReference) -> Concern[TrustState] | None:
-    """Of streams that await labels."""
+    """The concern, for streams that await labels."""
     if not plan.awaiting:
         return None
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 
 def percent(share: float) -> str:
-    """With the digits that matter."""
+    """A share in percent, with the digits that matter."""
     if not math.isfinite(share):
         return "unknown"
     value = share * 100
@@ -39,7 +39,7 @@ def span(start: int, end: int) -> str:
 
 
 def sentence(words: str) -> str:
-    """With a capital, as sentences begin."""
+    """The text with a capital, as sentences begin."""
     return words[:1].upper() + words[1:]
 
 

@@ -233,7 +233,7 @@ class Windowing:
         return sum(windows.rows for windows in self._everyone)
 
     def ahead(self, active: Collection[str]) -> frozenset[str]:
-        """Those of the partitions that no window waits for: the ones to hold back when too much is waiting."""
+        """The partitions that no window waits for: the ones to hold back when too much is waiting."""
         slowest = min(map(self.event_time, active), default=NEVER)
         return frozenset(partition for partition in active if self.event_time(partition) > slowest)
 
@@ -342,7 +342,7 @@ def _interleaved(parts: Sequence[tuple[Labels, Labels]]) -> tuple[Labels, Labels
 
 
 def _first_of_record(offsets: Labels) -> Labels:
-    """For each event the number of the first one of its record: a record may carry many events."""
+    """The number of the first event of each event's record: a record may carry many events."""
     numbers = np.arange(offsets.size)
     numbers[1:][offsets[1:] == offsets[:-1]] = 0
     return np.maximum.accumulate(numbers)

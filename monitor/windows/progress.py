@@ -56,7 +56,7 @@ class WindowCheckpoint:
     progress: Mapping[str, PartitionProgress] = field(default_factory=dict)
 
     def stored(self) -> Checkpoint:
-        """As a sink commits it."""
+        """The progress as a sink commits it."""
         return Checkpoint({partition: to_stored(each) for partition, each in self.progress.items()})
 
 

@@ -27,7 +27,7 @@ class WindowSummary:
 
     @classmethod
     def of(cls, window: Window, classes: int = 0) -> Self:
-        """Of a window whose stream has so many classes."""
+        """The summary of a window whose stream has so many classes."""
         known = np.empty(0, dtype=np.int64) if window.labels is None else window.labels[window.labels != UNLABELLED]
         return cls(
             key=window.key,

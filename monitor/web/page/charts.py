@@ -64,7 +64,7 @@ class Bins:
 
     @cached_property
     def features(self) -> tuple[str, ...]:
-        """Their names; a window with too few events has tested none."""
+        """The names of the features; a window with too few events has tested none."""
         return next((reading.features for reading in reversed(self.readings) if reading.features), ())
 
     @cached_property
@@ -90,7 +90,7 @@ class Bins:
 
     @cached_property
     def worst(self) -> list[AnyReading]:
-        """For each bin the window whose verdict is the gravest."""
+        """The window of each bin whose verdict is the gravest."""
         return [max(group, key=lambda reading: reading.verdict.rank) for group in self.groups]
 
     @cached_property

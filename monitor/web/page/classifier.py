@@ -20,7 +20,7 @@ ClassifierCard = Card[ClassMixAnswer]
 
 
 def headline(card: ClassifierCard) -> Shown:
-    """With the shares of the classes, and what posteriors are multiplied by."""
+    """The headline, with the shares of the classes and what posteriors are multiplied by."""
     latest = card.latest
     return {
         **panels.headline(card),
@@ -59,7 +59,7 @@ def outcomes(card: ClassifierCard) -> Shown | None:
 
 
 def segments(card: ClassifierCard) -> Shown | None:
-    """With the share of the class that moved most in the whole stream."""
+    """The segments, with the share of the class that moved most in the whole stream."""
     at = card.latest.answer.leading
 
     def share(answer: ClassMixAnswer) -> str:

@@ -37,7 +37,7 @@ class Card(Generic[AnswerT_co]):
 
     @property
     def track(self) -> Track:
-        """That of the whole stream."""
+        """The track of the whole stream."""
         return self.tracks[""]
 
     @property

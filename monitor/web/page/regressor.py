@@ -24,7 +24,7 @@ def error(card: RegressorCard) -> Shown:
 
 
 def segments(card: RegressorCard) -> Shown | None:
-    """With the error of their predictions."""
+    """The segments, with the error of their predictions."""
     return panels.segments_by(
         card, "error", lambda answer: "no labels" if answer.error is None else number(answer.error)
     )
