@@ -101,7 +101,8 @@ class Concern(Generic[StateT]):
 
     name: str
     version: int
-    """Of what is written; grows with every change that older bytes cannot be read with."""
+    """Of what is written; grows with every change that older bytes cannot be read with. Entries of another version are
+    forgotten."""
     state: type[StateT]
     """A frozen msgspec Struct with a default for every field: that is how a stream begins. Its size is bounded."""
     advance: Callable[[StateT, Seen], Advanced[StateT]]

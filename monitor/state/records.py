@@ -147,8 +147,9 @@ def _known(head: _States, concerns: Sequence[AnyConcern], entries: Mapping[str, 
 
 
 def _ring(concern: AnyConcern, count: int, remembered: int, entries: Mapping[int, _Entry]) -> Ring:
+    """A memory may be shorter, but never wrong: entries of another version are left out."""
     newest = sorted(number for number in entries if count - remembered < number <= count)
-    kept = [entries[number] for number in newest]
+    kept = [entries[number] for number in newest if entries[number].version == concern.version]
     return Ring(
         tuple(
             _of(concern, concern.entry, record.version, record.entry, (record.stream, record.segment))
