@@ -156,20 +156,25 @@ class Setup:
     def dead_letters(self) -> str:
         return f"{self.name}-dead"
 
+    @property
+    def states(self) -> str:
+        return f"{self.name}-states"
+
     replicas: int = 1
 
     def create(self) -> "Setup":
         """The output topics."""
         self.broker.create(self.results, self.dead_letters, replicas=self.replicas)
+        self.broker.create(self.states, replicas=self.replicas, cleanup_policy="compact")
         return self
 
     def config(self, member: str, **source: str) -> Path:
         """The configuration of one member."""
         given = {"group": self.name, "session_timeout": "6s"} | dict(self.source) | source
-        sink = {"dead_letters": self.dead_letters, "transaction_timeout": "5s"} | dict(self.sink)
+        sink = {"dead_letters": self.dead_letters, "states": self.states, "transaction_timeout": "5s"} | dict(self.sink)
         streams = "\n".join(
             f'[streams.{stream}]\nreference = "{stream}.ref"\n'
-            f'window = {{ size = "{self.world.window}", lateness = "{LATENESS}" }}'
+            f'window = {{ size = "{self.world.window}", lateness = "{LATENESS}" }}\nchanges = "page-hinkley"'
             for stream in self.world.streams
         )
         text = f"""
@@ -188,6 +193,9 @@ idle = "0s"
 [log]
 format = "text"
 
+[server]
+port = 0
+
 {streams}
 
 {self.more}
@@ -205,6 +213,10 @@ format = "text"
         for record in read(self.broker.bootstrap, self.results):
             found.setdefault(record.key or b"", []).append(record.value or b"")
         return found
+
+    def known(self) -> dict[bytes, bytes]:
+        """What the topic of states says last of each stream, and of each window that is remembered."""
+        return {record.key or b"": record.value or b"" for record in read(self.broker.bootstrap, self.states)}
 
     def dead(self) -> list[Written]:
         return read(self.broker.bootstrap, self.dead_letters)
@@ -299,11 +311,13 @@ def setup_of(broker: Broker, world: World, folder: Path, **source: str) -> Setup
 
 def compare(setup: Setup, seconds: float = 90) -> None:
     """What the group has said by now, or says soon, is what an uninterrupted run says."""
-    want = uninterrupted(replace(setup, name=unique("whole")))
+    whole = replace(setup, name=unique("whole"))
+    want = uninterrupted(whole)
     setup.wait_for(len(want), seconds)
     time.sleep(1.0)  # time for a second answer, if there were to be one
     assert_exactly_once(setup.published(), want)
     assert_each_poison_record_once(setup)
+    assert setup.known() == whole.known()
 
 
 def _difference(want: bytes, got: bytes) -> str:
