@@ -446,3 +446,15 @@ EXCHANGEABLE = 2.5
 
 # Blocks below which nothing is made of how they differ: of six, one window in three was a false alarm.
 FEWEST_BLOCKS = 10
+
+# Windows that the recent normal is judged by: with forty the level lags behind a stream that drifts, and with ten a
+# window has to be twice as far off to be told.
+RECENT_WINDOWS = 20
+
+# Neighbouring windows are alike: twenty of them know how much windows vary as well as ten independent ones would. So
+# three calm streams of four came below their level, and all of them had been above it.
+RECENT_INDEPENDENT = 0.5
+
+# Of a window that is not as recent ones were no more is remembered of how far off it was than one in so many has by
+# chance: otherwise one mistake of a producer would blind the recent normal for twenty windows.
+RECENT_CAP = 1e-4

@@ -1,24 +1,29 @@
 """From a window and a reference to a verdict, its reasons and its message."""
 
+from monitor.assessment.baseline import Baseline
 from monitor.assessment.classifier import Assessment, FeatureShift, Test, assess
 from monitor.assessment.message import MessagePart, WindowResult, encode, rfc3339
 from monitor.assessment.mix_rule import ClassRule, MixRule
 from monitor.assessment.reasons import describe
+from monitor.assessment.recent_normal import RecentNormal, against_recent
 from monitor.assessment.regressor import RegressionAssessment, assess_regression
 from monitor.assessment.regressor_message import RegressionResult
 from monitor.assessment.verdict import Verdict, verdicts
 
 __all__ = [
     "Assessment",
+    "Baseline",
     "ClassRule",
     "FeatureShift",
     "MessagePart",
     "MixRule",
+    "RecentNormal",
     "RegressionAssessment",
     "RegressionResult",
     "Test",
     "Verdict",
     "WindowResult",
+    "against_recent",
     "assess",
     "assess_regression",
     "describe",

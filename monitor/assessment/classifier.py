@@ -5,7 +5,7 @@ draws at random, and rows are expected in their canonical order (`windows.ordere
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from monitor import recalibration
 from monitor.arrays import Flags, Vector, frozen_matrix, frozen_vector
 from monitor.assessment import message as result
 from monitor.assessment import reasons, to_message
+from monitor.assessment.baseline import Baseline
 from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.known_events import UnknownShare, known_mix, soft_match, unknown_share
 from monitor.assessment.mix_rule import USUAL, MixRule, held_against, spread
@@ -141,6 +142,10 @@ class Assessment:
     reference_version: str
     unknown: UnknownShare | None = None
     """Of the events; only with the verdict `unknown-class`."""
+    mean: Vector = field(default_factory=lambda: np.zeros(0))
+    """Of the feature map: what windows are held against each other by; empty where there are too few events."""
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    """Against `reference`, which `verdict` is, and against the `recent` normal where one is known."""
     task: ClassVar[str | None] = None
 
     @property
@@ -224,6 +229,7 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
         unusable=unusable,
         prevalence=prevalence,
         unknown=None if beyond is None else unknown_share(beyond),
+        mean=frozen_vector(diagnosis.mean, "mean"),
         tests=tests,
         features=_shifts(diagnosis.features, diagnosis.explanations),
         posteriors={

@@ -55,6 +55,8 @@ class Diagnosis:
     unknown_class: bool
     explained: bool
     """Whether a shift of a few features, each explained, restores the rest."""
+    mean: Vector
+    """Of the feature map before scaling: what windows are held against each other by."""
 
     @property
     def priors(self) -> Vector:
@@ -103,6 +105,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         unknown=unknown,
         unknown_class=unknown_class,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
+        mean=seen.mean * reference.moments.scale,
     )
 
 

@@ -14,6 +14,7 @@ moments give the p-value. Where C was estimated from few rows, its inverse is to
 degrees of freedom, T (f - h + 1) / (f h) follows F(h, f - h + 1), as Hotelling's T^2 does. No bootstrap, one pass.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,6 +22,7 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc
 
 from monitor.arrays import Labels, Matrix, Vector
+from monitor.shifts.blocks import BlockSums
 from monitor.shifts.categories import effective_size
 from monitor.shifts.prepared import CoordinateBlock, Moments, ridged_inverse
 from monitor.shifts.variation import Law, Variation, shrunk
@@ -134,29 +136,63 @@ def block_matches(moments: Moments) -> BlockMatches | None:
     blocks = moments.blocks
     if blocks is None or len(blocks.counts) < FEWEST_BLOCKS:
         return None
-    pi, rows, number = moments.source_priors, blocks.rows, len(blocks.counts)
-    covariance = np.tensordot(pi, moments.within, axes=1)
-    sampling = ridged_inverse(covariance)
-    scaled = np.sqrt(rows)[:, None] * blocks.residuals / moments.scale
-    products, mean = scaled @ sampling @ scaled.T, float(rows.mean())
-    same = exchangeable(products, sampling @ covariance)
+    known = _scatter(moments, blocks)
+    pi, number = moments.source_priors, len(blocks.counts)
     means, seen, totals = blocks.of_others / moments.scale, blocks.means / moments.scale, blocks.counts.sum(axis=0)
     statistics, gaps = np.zeros(number), np.zeros((number, pi.size))
-    for k in range(number):
-        weights = sampling * rows[k]
-        if not same:
-            others = np.arange(number) != k
-            weights = shrunk(scaled[others], products[np.ix_(others, others)], mean).inverse(weights, rows[k])
+    for k, weights in enumerate(_by_others(known)):
         free, _, _ = least_squares(means[k].T, seen[k], weights)
         residual = seen[k] - means[k].T @ free
         statistics[k] = residual @ weights @ residual
         left = totals - blocks.counts[k]
         gaps[k] = free - left / left.sum()
-    _, spread, _ = least_squares(moments.means.T, seen[0], sampling)
-    sampled = spread @ covariance @ spread.T + np.diag(pi) - np.outer(pi, pi)
-    if same:
-        return BlockMatches(None, None, gaps, sampled, rows)
-    return BlockMatches(shrunk(scaled, products, mean), Law.of(statistics), gaps, sampled, rows)
+    _, spread, _ = least_squares(moments.means.T, seen[0], known.sampling)
+    return BlockMatches(
+        variation=shrunk(known.scaled, known.products, float(known.rows.mean())) if known.varied else None,
+        law=Law.of(statistics) if known.varied else None,
+        gaps=gaps,
+        spread=spread @ known.covariance @ spread.T + np.diag(pi) - np.outer(pi, pi),
+        rows=known.rows,
+    )
+
+
+def weights_by_others(moments: Moments) -> Iterator[Matrix]:
+    """V^-1 of each block's mean by the other blocks; nothing where there are none."""
+    return iter(()) if moments.blocks is None else _by_others(_scatter(moments, moments.blocks))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scatter:
+    """How the blocks lie about each other."""
+
+    scaled: Matrix
+    """sqrt(m_k) e_k, and"""
+    products: Matrix
+    """z_j' z_k."""
+    rows: Vector
+    covariance: Matrix
+    sampling: Matrix
+    """C and W."""
+    varied: bool
+
+
+def _scatter(moments: Moments, blocks: BlockSums) -> _Scatter:
+    covariance = np.tensordot(moments.source_priors, moments.within, axes=1)
+    sampling, rows = ridged_inverse(covariance), blocks.rows
+    scaled = np.sqrt(rows)[:, None] * blocks.residuals / moments.scale
+    products = scaled @ sampling @ scaled.T
+    varied = not exchangeable(products, sampling @ covariance)
+    return _Scatter(scaled, products, rows, covariance, sampling, varied)
+
+
+def _by_others(known: _Scatter) -> Iterator[Matrix]:
+    for k, rows in enumerate(known.rows):
+        weights = known.sampling * rows
+        if known.varied:
+            others = np.arange(known.rows.size) != k
+            of_others = shrunk(known.scaled[others], known.products[np.ix_(others, others)], float(known.rows.mean()))
+            weights = of_others.inverse(weights, rows)
+        yield weights
 
 
 def _between_blocks(moments: Moments) -> tuple[Variation | None, Law | None]:

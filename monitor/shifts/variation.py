@@ -20,7 +20,7 @@ costs next to nothing beyond W (Woodbury).
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
 from monitor.arrays import Matrix, Vector
 from monitor.tolerances import SMALLEST_VARIANCE
@@ -33,19 +33,28 @@ class Law:
     mean: float
     spread: float
     blocks: int
+    degrees: float
 
     @classmethod
     def of(cls, statistics: Vector) -> "Law":
         """From its value in each block."""
-        logs = np.log(np.maximum(statistics, np.finfo(np.float64).tiny))
-        return cls(float(logs.mean()), float(logs.std(ddof=1)), statistics.size)
+        return cls.of_logs(np.log(np.maximum(statistics, np.finfo(np.float64).tiny)), 1.0)
+
+    @classmethod
+    def of_logs(cls, logs: Vector, independent: float) -> "Law":
+        """From logarithms of which so large a share is worth an independent one."""
+        return cls(float(logs.mean()), float(logs.std(ddof=1)), logs.size, (logs.size - 1) * independent)
 
     def p_value(self, statistic: float) -> float:
         """P(t_{K-1} > (ln T - mean) / (s sqrt(1 + 1/K)))."""
         if statistic <= 0:
             return 1.0
         away = (np.log(statistic) - self.mean) / max(self.spread * np.sqrt(1 + 1 / self.blocks), 1e-12)
-        return float(stdtr(self.blocks - 1, -away))
+        return float(stdtr(self.degrees, -away))
+
+    def largest(self, level: float) -> float:
+        """The logarithm that is exceeded by chance with this probability."""
+        return self.mean - self.spread * float(np.sqrt(1 + 1 / self.blocks) * stdtrit(self.degrees, level))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +79,12 @@ class Variation:
         beyond = np.maximum(levels - floor, 0.0) / rows
         inner = floor * np.eye(levels.size) + (self.directions.T @ seen) * beyond
         return np.asarray((sampling - (seen * beyond) @ np.linalg.solve(inner, seen.T)) / floor)
+
+    def relative(self, rows: float, coordinates: int) -> float:
+        """How many times as much as a block a window that counts for so many rows varies, in the mean of directions."""
+        others = coordinates - self.levels.size
+        ratios = self._at(self.levels, rows) / self.levels
+        return float((ratios.sum() + others * self._at(self.floor, rows) / self.floor) / coordinates * self.rows / rows)
 
     def _at(self, levels: Vector | float, rows: float) -> Vector:
         ratio = rows / self.rows

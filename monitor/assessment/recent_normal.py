@@ -1,0 +1,331 @@
+"""What has been normal lately: a window held against the windows before it, beside the reference.
+
+A stream that drifts is some day no longer as it was in the reference, and then a monitor that knows nothing else says
+so of every window. The recent normal forgets: it is an exponential mean of the profiles of windows (`window_profile`),
+with the memory, of 2, 4, 8 or 16 windows, that has foretold the last twenty best. A window is not normal where the
+statistic T of its difference from that mean is larger than those of the last twenty windows were, by Student's law of
+their logarithms; its class mix has moved where it is farther from the mean's than theirs were, by Hotelling's law. The
+normal begins with the blocks of the reference's hold-out, in their order; without blocks it has to see some windows.
+
+Windows that are not normal take part too: what stays becomes normal after some windows, and the reference goes on
+telling that it is not as it was there. Of a single such window no more is remembered than what would be as far off as
+one window in ten thousand is by chance.
+
+All of it is a value: `judged` gives what is said of a window, and the normal after it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+from scipy.special import fdtrc
+
+from monitor.arrays import Labels, Matrix, Vector
+from monitor.assessment.baseline import Baseline
+from monitor.assessment.classifier import AssessedReference, Assessment
+from monitor.assessment.reasons import NAMED, p_text
+from monitor.assessment.verdict import Evidence, Verdict, decide
+from monitor.shifts import cohen_w, prepare
+from monitor.shifts.correction import holm
+from monitor.shifts.variation import Law
+from monitor.shifts.window_profile import Lens, WindowProfile, lens
+from monitor.tolerances import (
+    FEWEST_BLOCKS,
+    FIT_FLOOR,
+    LEAST_ROWS,
+    MIX_FLOOR,
+    RECENT_CAP,
+    RECENT_INDEPENDENT,
+    RECENT_WINDOWS,
+    VERDICT_LEVEL,
+)
+
+_Item = TypeVar("_Item")
+
+MEMORIES = (2.0, 4.0, 8.0, 16.0)
+
+
+class RecentNormal(msgspec.Struct, frozen=True):
+    """What has been normal lately. Its size is bounded: some kilobytes."""
+
+    windows: int = 0
+    """That it has seen, blocks of the hold-out among them."""
+    means: bytes = b""
+    """Of profiles, by memory; single precision."""
+    weights: tuple[float, ...] = ()
+    """What each of them rests on, in windows."""
+    misses: tuple[tuple[float, ...], ...] = ()
+    """By memory: ln T of the last windows by it."""
+    statistics: tuple[float, ...] = ()
+    """ln T of the last windows by the best of them, and"""
+    input_statistics: tuple[float, ...] = ()
+    """of the features' own coordinates."""
+    gaps: tuple[tuple[float, ...], ...] = ()
+    """By what the class mix of each was off."""
+    unknown: tuple[bool, ...] = ()
+    """Whether it had an unknown class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a reference calls things."""
+
+    classes: tuple[str, ...]
+    features: tuple[str, ...]
+
+
+def against_recent(
+    assessment: Assessment, reference: AssessedReference, normal: RecentNormal | None = None
+) -> tuple[Assessment, RecentNormal]:
+    """The assessment with what is said of it against the recent normal, and the normal with this window.
+
+    Windows are to be given in their order, from the first after the hold-out on:
+
+        normal = None
+        for window in windows:
+            found, normal = against_recent(assess(window, reference), reference, normal)
+            print(found.verdict, found.baselines["recent"].verdict)
+    """
+    of_reference = lens(prepare(reference))
+    normal = begun(of_reference) if normal is None else normal
+    profile = of_reference.profile(assessment.mean, assessment.events)
+    if profile is None:
+        return assessment, normal
+    names = tuple(one.feature.name for one in reference.features)
+    found, after = judged(normal, profile, assessment.verdict, Named(assessment.classes, names))
+    return with_recent(assessment, found), after
+
+
+def with_recent(assessment: Assessment, found: Baseline | None) -> Assessment:
+    """The same with what is said of it against the recent normal, where that is known."""
+    return assessment if found is None else replace(assessment, baselines={**assessment.baselines, "recent": found})
+
+
+def begun(of_reference: Lens) -> RecentNormal:
+    """The blocks of the hold-out, as if they had been windows.
+
+    Each is held against those before it, by what the others vary: by its own share in that it would seem too near.
+    """
+    normal = RecentNormal()
+    raw = np.zeros((len(MEMORIES), of_reference.moments.scale.size))
+    for block in of_reference.of_blocks():
+        if normal.windows:
+            best = _best(normal)
+            resting, away = 1 + 1 / normal.weights[best], block.mean - raw[best]
+            statistic = float(np.log(of_reference.statistic(away, block.weights) / resting))
+            inputs = normal.input_statistics
+            if block.input_weights is not None:
+                own = of_reference.input_statistic(away, block.input_weights)
+                inputs = _longer(inputs, float(np.log(own / resting)))
+            gap = block.profile.less(_means(normal)[best]).shares
+            normal = msgspec.structs.replace(
+                normal,
+                statistics=_longer(normal.statistics, statistic),
+                input_statistics=inputs,
+                gaps=_longer(normal.gaps, tuple(gap.tolist())),
+            )
+        normal = _with_profile(normal, block.profile)
+        raw = raw + (block.mean - raw) / np.array(normal.weights)[:, None]
+    return normal
+
+
+def judged(
+    normal: RecentNormal, profile: WindowProfile, reference: Verdict, named: Named, level: float = VERDICT_LEVEL
+) -> tuple[Baseline | None, RecentNormal]:
+    """What is said of a window, None while too few are known, and the normal with it.
+
+    `reference` is the verdict against the reference: what lies where no class was, no other window can tell.
+    """
+    if not normal.windows or len(_means(normal)[0]) != profile.parts.size:
+        return None, _with_profile(RecentNormal(), profile)
+    away = _away(normal, profile)
+    known = len(normal.statistics) >= FEWEST_BLOCKS
+    found = _baseline(normal, away, reference, named, level) if known else None
+    inputs, statistic = normal.input_statistics, _capped(away.statistic, normal.statistics)
+    after = msgspec.structs.replace(
+        _with_profile(normal, profile, share=float(np.exp((statistic - away.statistic) / 2))),
+        statistics=_longer(normal.statistics, statistic),
+        input_statistics=_longer(inputs, _capped(away.inputs, inputs)) if profile.inputs.size else (),
+        gaps=_longer(normal.gaps, tuple(away.profile.shares.tolist())),
+        unknown=_longer(normal.unknown, reference is Verdict.UNKNOWN_CLASS),
+    )
+    return found, after
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Away:
+    """How far a window is from the recent normal."""
+
+    profile: WindowProfile
+    """The difference."""
+    mean: Vector
+    """The normal's own profile."""
+    statistic: float
+    """ln T, in units of a window of a block's length, and"""
+    inputs: float
+    """of the features' own coordinates."""
+    unit: float
+    """What squares are divided by for that: how much a window of this length varies, and the mean with it."""
+    resting: float
+    """1 + 1 / n for a mean of n windows."""
+
+
+def _away(normal: RecentNormal, profile: WindowProfile) -> _Away:
+    best = _best(normal)
+    mean = _means(normal)[best]
+    away, resting = profile.less(mean), 1 + 1 / normal.weights[best]
+    unit = profile.relative * resting
+    return _Away(away, mean, _log_square(away.whole, unit), _log_square(away.inputs, unit), unit, resting)
+
+
+def _baseline(normal: RecentNormal, away: _Away, reference: Verdict, named: Named, level: float) -> Baseline:
+    """The questions of `verdict`: does it fit, did the mix move, does one feature explain it.
+
+    Two thirds of the level are the fit's; features are only looked at where it does not fit.
+    """
+    p_value, effect = _law(normal.statistics).p_value(float(np.exp(away.statistic))), _effect(away)
+    fits = not (p_value < 2 / 3 * level and effect >= FIT_FLOOR)
+    shares = away.mean[away.profile.ends[-1] :]
+    before, now = _simplex(shares), _simplex(shares + away.profile.shares)
+    mix_p = _mix_p(away.profile.shares, np.array(normal.gaps))
+    mix_moved = mix_p < level / 3 and cohen_w(now, before) >= MIX_FLOOR
+    moved, explained = ([], False) if fits else _moved(normal, away, level)
+    verdict = decide(
+        Evidence(
+            enough_events=True,
+            label_shift_fits=fits,
+            mix_moved=mix_moved,
+            unknown_class=reference is Verdict.UNKNOWN_CLASS and sum(normal.unknown) <= len(normal.unknown) / 2,
+            inputs_explain=explained,
+        )
+    )
+    names, mix = tuple(named.features[j] for j in moved), _mix_sentence(named.classes, before, now)
+    return Baseline(verdict, _reasons(verdict, p_value, effect, names, mix, explained=explained), names)
+
+
+def _reasons(
+    verdict: Verdict, p_value: float, effect: float, moved: Sequence[str], mix: str, *, explained: bool
+) -> tuple[str, ...]:
+    if verdict is Verdict.STABLE:
+        return (f"as recent windows were (p {p_text(p_value)})",)
+    if verdict is Verdict.PRIOR_SHIFT:
+        return (mix, f"everything else is as in recent windows (p {p_text(p_value)})")
+    misfit = f"not as recent windows were (p {p_text(p_value)}, {effect:.2f} sd apart)"
+    which = ", ".join(moved[:NAMED]) + (f" and {len(moved) - NAMED} more" if len(moved) > NAMED else "")
+    told = [misfit]
+    if moved:
+        told.append(f"{which} moved; all else is as it was" if explained else f"most in {which}")
+    if verdict is Verdict.PRIOR_AND_COVARIATE_SHIFT:
+        told.append(mix)
+    if verdict is Verdict.UNKNOWN_CLASS:
+        told.append("some events lie where no class of the reference was, which was not so lately")
+    return tuple(told)
+
+
+def _mix_sentence(classes: Sequence[str], before: Vector, now: Vector) -> str:
+    y = int(np.argmax(now - before)) if len(classes) == 2 else int(np.argmax(np.abs(now - before)))
+    way = "rose" if now[y] > before[y] else "fell"
+    return f"{classes[y]} {way} from about {before[y]:.1%} lately to about {now[y]:.1%}"
+
+
+def _moved(normal: RecentNormal, away: _Away, level: float) -> tuple[list[int], bool]:
+    """Features that differ by themselves, and whether all is as it was without the first of them.
+
+    By itself a feature of h coordinates is held against how the blocks of the hold-out varied, F(h, N - h), or against
+    how much more recent windows do.
+    """
+    profile, number = away.profile, len(normal.statistics)
+    features, sizes = np.unique(profile.of_feature, return_counts=True)
+    if not features.size or len(normal.input_statistics) < FEWEST_BLOCKS:
+        return [], False
+    alone = _squares(profile.alone, profile.of_feature, features) / away.unit
+    drops = _squares(profile.apart, profile.of_feature, features) / away.unit
+    usual = max(float(np.exp(np.mean(normal.input_statistics))) / profile.inputs.size, 1.0)
+    adjusted = holm(np.asarray(fdtrc(sizes, number - sizes, alone / sizes / usual)))
+    worst = int(np.argmax(drops))
+    # What is left is a sum over fewer coordinates than the statistics that it is held against.
+    left = (float(np.exp(away.inputs)) - drops[worst]) / max(profile.inputs.size - sizes[worst], 1)
+    explained = _law(normal.input_statistics).p_value(left * profile.inputs.size) >= level
+    moved = [int(features[k]) for k in np.argsort(-alone, kind="stable") if adjusted[k] < level]
+    if explained:
+        first = int(features[worst])
+        moved = [first, *(j for j in moved if j != first)]
+    return moved, explained
+
+
+def _squares(values: Vector, of_feature: Labels, features: Labels) -> Vector:
+    sums = np.bincount(of_feature, weights=values**2, minlength=int(features.max()) + 1)
+    return np.asarray(sums[features], dtype=np.float64)
+
+
+def _effect(away: _Away) -> float:
+    """What differs beyond sampling error, in pooled standard deviations."""
+    values, free = away.profile.sampling, away.profile.sampling.size - away.profile.shares.size + 1
+    return float(np.sqrt(max(float((values**2).sum()) - free * away.resting / away.profile.rows, 0.0)))
+
+
+def _mix_p(gap: Vector, gaps: Matrix) -> float:
+    """(N - q) / (q N) g' S^-1 g ~ F(q, N - q): S is that of the last gaps, worth N, drawn to its diagonal for many
+    classes."""
+    number, free = len(gaps), gap.size - 1
+    square = gaps[:, :-1].T @ gaps[:, :-1] / number
+    drawn = free / (free + number)
+    covariance = (1 - drawn) * square + drawn * np.diag(np.diag(square)) if free > 1 else square
+    statistic = float(gap[:-1] @ np.linalg.pinv(covariance, rcond=1e-10, hermitian=True) @ gap[:-1])
+    worth = RECENT_INDEPENDENT * number
+    left = max(worth - free, LEAST_ROWS)
+    return float(fdtrc(free, left, statistic * left / (free * worth)))
+
+
+def _simplex(shares: Vector) -> Vector:
+    cut = np.maximum(shares.astype(np.float64), 1e-6)
+    return np.asarray(cut / cut.sum())
+
+
+def _with_profile(normal: RecentNormal, profile: WindowProfile, share: float = 1.0) -> RecentNormal:
+    """One window more in the means, which go this share of the way to it, and how far it was from each of them."""
+    if not normal.windows:
+        means = np.tile(profile.parts.astype(np.float32), (len(MEMORIES), 1))
+        return RecentNormal(1, means.tobytes(), (1.0,) * len(MEMORIES), ((),) * len(MEMORIES))
+    before = _means(normal)
+    misses = [_log_square(profile.less(mean).whole) for mean in before]
+    weights = [weight * (1 - 1 / memory) + 1 for weight, memory in zip(normal.weights, MEMORIES, strict=True)]
+    means = before + share * (profile.parts - before) / np.array(weights)[:, None]
+    return msgspec.structs.replace(
+        normal,
+        windows=normal.windows + 1,
+        means=means.astype(np.float32).tobytes(),
+        weights=tuple(weights),
+        misses=tuple(_longer(past, one) for past, one in zip(normal.misses, misses, strict=True)),
+    )
+
+
+def _means(normal: RecentNormal) -> Matrix:
+    return np.asarray(np.frombuffer(normal.means, np.float32).reshape(len(MEMORIES), -1), dtype=np.float64)
+
+
+def _best(normal: RecentNormal) -> int:
+    """The memory by which the last windows were nearest; the longest of equals."""
+    if not normal.misses[0]:
+        return len(MEMORIES) - 1
+    misses = [float(np.mean(each)) for each in normal.misses]
+    return max(range(len(MEMORIES)), key=lambda m: (-misses[m], m))
+
+
+def _law(before: Sequence[float]) -> Law:
+    return Law.of_logs(np.array(before), RECENT_INDEPENDENT)
+
+
+def _capped(log: float, before: Sequence[float]) -> float:
+    return log if len(before) < FEWEST_BLOCKS else min(log, _law(before).largest(RECENT_CAP))
+
+
+def _longer(past: tuple[_Item, ...], one: _Item) -> tuple[_Item, ...]:
+    """With one more, of the last ones."""
+    return (*past, one)[-RECENT_WINDOWS:]
+
+
+def _log_square(values: Vector, unit: float = 1.0) -> float:
+    return float(np.log(max(float((values**2).sum()) / unit, 1e-300)))

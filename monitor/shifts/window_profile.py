@@ -1,0 +1,219 @@
+"""A window in few numbers, such that windows can be held against each other: what their class mixes leave unexplained.
+
+With A the classes' means in the reference, V the covariance of a window of a block's length (`variation`) and p^ the
+matched class mix, r = b - A p^ is a linear function of the window's mean b: so are these, and differences of any two
+windows need nothing else.
+
+    whole     V^(-1/2) r, of all coordinates: its squared length is the statistic T of `fit`
+    sampling  the same by the sampling covariance of one event: its squared length is the squared effect
+    inputs    V_F^(-1/2) r_F of the features' own coordinates F, matched by themselves
+    apart     for each feature j Q_jj^(-1/2) (Q r_F)_j with Q = V_F^-1: by its squared length |inputs|^2 falls when j is
+              left out
+    alone     for each feature V_jj^(-1/2) r_j: how far it is by itself
+    shares    p^
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import repeat
+
+import numpy as np
+
+from monitor.arrays import Labels, Matrix, Vector
+from monitor.shifts import fit
+from monitor.shifts.fit import BlockMatches
+from monitor.shifts.prepared import Moments, Prepared, part, ridged_inverse
+
+ROWS_WITHOUT_BLOCKS = 1_000.0
+"""The length that windows are brought to where no block says how long they are; no result depends on it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowProfile:
+    """One window, or the difference of two."""
+
+    parts: Vector
+    """All parts one behind the other, and"""
+    ends: tuple[int, ...]
+    """where each but the last ends."""
+    of_feature: Labels
+    """The feature of each entry of `apart` and `alone`."""
+    rows: float
+    """What the window counts for: with a reference that is finite too."""
+    relative: float
+    """How many times as much as a block it varies."""
+
+    @property
+    def whole(self) -> Vector:
+        return self.parts[: self.ends[0]]
+
+    @property
+    def sampling(self) -> Vector:
+        return self.parts[self.ends[0] : self.ends[1]]
+
+    @property
+    def inputs(self) -> Vector:
+        return self.parts[self.ends[1] : self.ends[2]]
+
+    @property
+    def apart(self) -> Vector:
+        return self.parts[self.ends[2] : self.ends[3]]
+
+    @property
+    def alone(self) -> Vector:
+        return self.parts[self.ends[3] : self.ends[4]]
+
+    @property
+    def shares(self) -> Vector:
+        return self.parts[self.ends[4] :]
+
+    def less(self, other: Vector) -> "WindowProfile":
+        """The difference from other parts."""
+        return replace(self, parts=self.parts - other)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockProfile:
+    """A block of the hold-out as if it were a window."""
+
+    profile: WindowProfile
+    mean: Vector
+    weights: Matrix
+    """V^-1 by the other blocks, and"""
+    input_weights: Matrix | None
+    """that of the features' own coordinates."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lens:
+    """What makes profiles, worked out once for a reference."""
+
+    matrix: Matrix
+    """(all parts, coordinates)"""
+    constant: Vector
+    ends: tuple[int, ...]
+    of_feature: Labels
+    blocks: BlockMatches | None
+    moments: Moments
+    """Of all coordinates, and"""
+    input_moments: Moments | None
+    """of the features' own, which are"""
+    inputs_at: Labels
+    rows: float
+    """What a window of a block's length counts for."""
+
+    def profile(self, mean: Vector, events: int) -> WindowProfile | None:
+        """Of a window's mean of the map before scaling; None where it lacks some of it."""
+        if mean.size != self.moments.scale.size or not np.isfinite(mean).all():
+            return None
+        parts = self.matrix @ (mean / self.moments.scale) + self.constant
+        rows = fit.comparable_rows(self.moments.class_counts, self.moments.source_priors, events)
+        return WindowProfile(parts.astype(np.float32), self.ends, self.of_feature, rows, self.relative(rows))
+
+    def of_blocks(self) -> Iterator["BlockProfile"]:
+        """The blocks of the hold-out in their order."""
+        if self.moments.blocks is None:
+            return
+        means, inputs = self.moments.blocks.means, self.input_moments
+        events = self.moments.blocks.counts.sum(axis=1).astype(int).tolist()
+        own = repeat(None, len(means)) if inputs is None else fit.weights_by_others(inputs)
+        pairs = zip(means, events, fit.weights_by_others(self.moments), own, strict=True)
+        for mean, number, weights, input_weights in pairs:
+            profile = self.profile(mean, number)
+            if profile is not None:
+                yield BlockProfile(profile, mean / self.moments.scale, weights, input_weights)
+
+    def statistic(self, difference: Vector, weights: Matrix) -> float:
+        """T of the difference of two means, in the moments' scale, by these weights."""
+        return _statistic(self.moments, difference, weights)
+
+    def input_statistic(self, difference: Vector, weights: Matrix) -> float:
+        """The same of the features' own coordinates."""
+        assert self.input_moments is not None  # noqa: S101 - who has weights has moments
+        return _statistic(self.input_moments, difference[self.inputs_at], weights)
+
+    def relative(self, rows: float) -> float:
+        """How many times as much as a block a window that counts for so many rows varies."""
+        varied = None if self.blocks is None else self.blocks.variation
+        return self.rows / rows if varied is None else varied.relative(rows, self.moments.scale.size)
+
+
+@lru_cache(maxsize=64)
+def lens(reference: Prepared) -> Lens:
+    """Of the whole map; some ten milliseconds."""
+    moments, coordinates = reference.moments, reference.moments.scale.size
+    blocks = fit.block_matches(moments)
+    rows = ROWS_WITHOUT_BLOCKS if blocks is None else float(blocks.rows.mean())
+    sampling, weights = _inverses(moments, blocks, rows)
+    even, (_, spread, _) = _even(moments), fit.least_squares(moments.means.T, moments.means[0], weights)
+    residual = np.eye(coordinates) - moments.means.T @ spread
+    parts = [_root(weights) @ residual, _root(sampling) @ residual]
+    own = [block for block in reference.blocks if block.kind == "feature"]
+    at = np.concatenate([fit.positions(block) for block in own]) if own else np.zeros(0, dtype=np.int64)
+    of_inputs = None
+    if at.size > moments.class_counts.size:
+        of_inputs = part(reference, tuple(at.tolist()))
+        places = np.split(np.arange(at.size), np.cumsum([fit.positions(block).size for block in own])[:-1])
+        parts += [_spread_out(each, at, coordinates) for each in _of_inputs(of_inputs, rows, places)]
+    else:
+        own = []
+        parts += [np.zeros((0, coordinates))] * 3
+    shares = np.zeros(sum(map(len, parts)) + even.size)
+    shares[-even.size :] = even - spread @ moments.means.T @ even
+    return Lens(
+        matrix=np.concatenate([*parts, spread]),
+        constant=shares,
+        ends=tuple(np.cumsum([len(each) for each in parts]).tolist()),
+        of_feature=np.array([block.index for block in own for _ in fit.positions(block)], dtype=np.int64),
+        blocks=blocks,
+        moments=moments,
+        input_moments=of_inputs,
+        inputs_at=at,
+        rows=rows,
+    )
+
+
+def _inverses(moments: Moments, blocks: BlockMatches | None, rows: float) -> tuple[Matrix, Matrix]:
+    """Of the covariance of one event, and of a window of a block's length."""
+    sampling = ridged_inverse(np.tensordot(moments.source_priors, moments.within, axes=1))
+    varied = None if blocks is None else blocks.variation
+    return sampling, sampling * rows if varied is None else varied.inverse(sampling * rows, rows)
+
+
+def _statistic(moments: Moments, difference: Vector, weights: Matrix) -> float:
+    _, spread, _ = fit.least_squares(moments.means.T, difference, weights)
+    residual = difference - moments.means.T @ (spread @ difference)
+    return float(residual @ weights @ residual)
+
+
+def _of_inputs(moments: Moments, rows: float, places: list[Labels]) -> list[Matrix]:
+    """`inputs`, `apart` and `alone`, from the features' own coordinates."""
+    _, weights = _inverses(moments, fit.block_matches(moments), rows)
+    _, spread, _ = fit.least_squares(moments.means.T, moments.means[0], weights)
+    residual = np.eye(len(weights)) - moments.means.T @ spread
+    weighted, covariance = weights @ residual, _inverse(weights)
+    apart = [_root(_inverse(weights[np.ix_(j, j)])) @ weighted[j] for j in places]
+    alone = [_root(_inverse(covariance[np.ix_(j, j)])) @ residual[j] for j in places]
+    return [_root(weights) @ residual, np.concatenate(apart), np.concatenate(alone)]
+
+
+def _even(moments: Moments) -> Vector:
+    classes = moments.class_counts.size
+    return np.ones(classes) / classes
+
+
+def _spread_out(rows: Matrix, at: Labels, coordinates: int) -> Matrix:
+    """The same with columns for all coordinates."""
+    full = np.zeros((len(rows), coordinates))
+    full[:, at] = rows
+    return full
+
+
+def _inverse(matrix: Matrix) -> Matrix:
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+
+def _root(matrix: Matrix) -> Matrix:
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
