@@ -4,3 +4,9 @@ import os
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")  # before numpy is imported, which reads it once
+
+from hypothesis import settings  # noqa: E402 - it may import numpy
+
+# How long an example takes depends on what else runs beside it; what the suite takes in all is looked at instead.
+settings.register_profile("shiftwatch", deadline=None)
+settings.load_profile("shiftwatch")
