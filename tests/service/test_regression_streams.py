@@ -13,9 +13,7 @@ from connectors.memory import MemoryLog, MemorySink, MemorySource
 from monitor.events.decoding import Decoder
 from monitor.service.loop import Pace, Service
 from monitor.service.publishing import Watched
-from monitor.windows.by_count import CountPlan
-from monitor.windows.by_time import TimePlan
-from monitor.windows.label_evidence import EvidencePlan
+from monitor.windows import CountPlan, EvidencePlan, TimePlan, from_stored
 from tests.service import regression_streams as streams
 from tests.service.streams import START_MS
 from tests.service.test_loop import after, published
@@ -135,8 +133,9 @@ def test_restarts_do_not_change_a_byte(whole, batch, turns):
 def test_a_checkpoint_holds_back_as_far_as_labels_count():
     log, ordered = MemoryLog(), records(events(6, 1))
     build(MemorySource({"p": ordered}, open_ended=True, batch=100), MemorySink(log)).run(after(9))
-    held = json.loads(ordered[log.checkpoint.progress["p"].offset])["timestamp"]
-    newest = json.loads(ordered[log.checkpoint.progress["p"].read - 1])["timestamp"]
+    progress = from_stored("p", log.checkpoint.progress["p"])
+    held = json.loads(ordered[progress.offset])["timestamp"]
+    newest = json.loads(ordered[progress.read - 1])["timestamp"]
     assert 2 * 60_000 <= newest - held <= 4 * 60_000
 
 
