@@ -18,6 +18,7 @@ from monitor.assessment.baseline import Baseline
 from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.known_events import UnknownShare, known_mix, soft_match, unknown_share
 from monitor.assessment.mix_rule import USUAL, MixRule, held_against, spread
+from monitor.assessment.prevalence import BasedOn, Prevalence, published
 from monitor.assessment.verdict import Evidence, Verdict, decide
 from monitor.calibration import Calibration
 from monitor.errors import InputError
@@ -26,7 +27,6 @@ from monitor.recalibration import CalibrationMap, Cause, Grounds, InputCorrectio
 from monitor.shifts import (
     Diagnosis,
     Explanation,
-    Match,
     Move,
     Prepared,
     ShiftReference,
@@ -132,14 +132,16 @@ class Assessment:
     classes: tuple[str, ...]
     source_priors: Vector
     prevalence: PriorEstimate
-    """What is out there now. From the reference's estimator, unless inputs moved: then from those that did not; with an
-    unknown class, the shares of the known classes among the events that lie where they were."""
+    """What is out there now; `based_on` says by which rule. With an unknown class, the shares of the known classes
+    among the events that lie where they were."""
     estimates: Mapping[str, PriorEstimate]
     tests: Mapping[str, Test]
     features: Mapping[str, FeatureShift]
     posteriors: Mapping[str, FeatureShift]
     recalibration: Recalibration
     reference_version: str
+    based_on: BasedOn = BasedOn.LABEL_SHIFT
+    """What `prevalence` rests on; only label shift can justify a recalibration through the class mix."""
     unknown: UnknownShare | None = None
     """Of the events; only with the verdict `unknown-class`."""
     mean: Vector = field(default_factory=lambda: np.zeros(0))
@@ -210,24 +212,25 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
             inputs_explain=diagnosis.explained,
         )
     )
-    prevalence = chosen
-    if diagnosis.rest is not None and verdict in {Verdict.COVARIATE_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}:
-        prevalence = _from_unmoved(diagnosis.rest.match, calibrated.events)
     beyond = diagnosis.unknown if verdict is Verdict.UNKNOWN_CLASS else None
     if beyond is not None:
-        prevalence = known_mix(calibrated, reference, reference.estimator, ready, beyond)
+        mix = Prevalence(known_mix(calibrated, reference, reference.estimator, ready, beyond))
+    else:
+        pcc = posteriors.mean(axis=0)
+        mix = published(verdict, diagnosis, chosen, pcc, reference)
     words = reasons.reasons(
         verdict,
         diagnosis,
-        reasons.mix_sentences(reference.classes, reference.source_priors, prevalence),
+        reasons.mix_sentences(reference.classes, reference.source_priors, mix.estimate),
         _where_unknown(calibrated, ready, diagnosis) if verdict is Verdict.UNKNOWN_CLASS else "",
-        mix_known=prevalence.unique,
+        mix_known=mix.estimate.unique,
     )
-    assessment = _assessment(calibrated, reference, estimates, verdict, (*remarks, *words))
+    assessment = _assessment(calibrated, reference, estimates, verdict, (*remarks, *words, *mix.why))
     return replace(
         assessment,
         unusable=unusable,
-        prevalence=prevalence,
+        prevalence=mix.estimate,
+        based_on=mix.based_on,
         unknown=None if beyond is None else unknown_share(beyond),
         mean=frozen_vector(diagnosis.mean, "mean"),
         tests=tests,
@@ -236,7 +239,7 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
             name: FeatureShift(replace(move, name=name), None)
             for name, move in zip(reference.classes, diagnosis.posteriors, strict=True)
         },
-        recalibration=_recalibration(assessment, prevalence, tests, _inputs(diagnosis, may), reference.calibration),
+        recalibration=_recalibration(assessment, mix, tests, _inputs(diagnosis, may), reference.calibration),
     )
 
 
@@ -412,23 +415,6 @@ def _disagreement(estimates: Mapping[str, PriorEstimate], chosen: str) -> tuple[
     return max(pairs, key=lambda pair: pair[0] / pair[1], default=(0.0, DISAGREEMENT_FLOOR))
 
 
-def _from_unmoved(match: Match, events: int) -> PriorEstimate:
-    """The class mix that the unmoved inputs show, with its interval for the rate at which classes come."""
-    spread = np.sqrt(np.maximum(np.diag(match.covariance), 0) + match.priors * (1 - match.priors) / events)
-    return PriorEstimate(
-        method="unmoved-inputs",
-        priors=frozen_vector(match.priors, "priors"),
-        lower=frozen_vector(np.clip(np.minimum(match.free - NORMAL_95 * spread, match.priors), 0, 1), "lower"),
-        upper=frozen_vector(np.clip(np.maximum(match.free + NORMAL_95 * spread, match.priors), 0, 1), "upper"),
-        events=events,
-        iterations=1,
-        converged=True,
-        gap=0.0,
-        stop_reason="closed form",
-        unique=match.identified,
-    )
-
-
 def _shifts(tested: tuple[Move, ...], explained: Mapping[int, Explanation]) -> dict[str, FeatureShift]:
     return {move.name: FeatureShift(move, explained.get(j)) for j, move in enumerate(tested)}
 
@@ -454,11 +440,12 @@ def _where_unknown(window: Window, ready: Prepared, diagnosis: Diagnosis) -> str
 
 def _recalibration(
     found: Assessment,
-    prevalence: PriorEstimate,
+    mix: Prevalence,
     tests: Mapping[str, Test],
     inputs: Mapping[str, InputCorrection],
     calibration: Calibration,
 ) -> Recalibration:
+    prevalence = mix.estimate
     grounds = Grounds(
         verdict=str(found.verdict),
         target_priors=prevalence.priors,
@@ -468,6 +455,7 @@ def _recalibration(
         effect=tests["prior-shift"].effect,
         disagreement=tests["disagreement"].effect,
         allowed=tests["disagreement"].floor,
+        label_shift=mix.based_on is BasedOn.LABEL_SHIFT,
     )
     validity = found.recalibration.validity
     return recalibration.imply(

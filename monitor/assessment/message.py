@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from monitor.assessment.prevalence import BasedOn
 from monitor.assessment.verdict import Verdict
 from monitor.recalibration import Recalibration
 from monitor.windows import Gap
@@ -150,6 +151,8 @@ class WindowResult(MessagePart, frozen=True):
     """Null but for the verdict `unknown-class`."""
     estimator: str
     """The method behind `prevalence`."""
+    based_on: BasedOn | None
+    """What that rests on; `reasons` say why where it is not label shift. Null for regressors."""
     estimates: dict[str, Estimate]
     tests: dict[str, TestResult]
     features: dict[str, FeatureResult]

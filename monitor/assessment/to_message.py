@@ -43,6 +43,7 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
         },
         unknown=None if unknown is None else result.Unknown(unknown.estimate, unknown.lower, unknown.upper),
         estimator=prevalence.method,
+        based_on=assessment.based_on,
         estimates={name: _estimate(names, estimate) for name, estimate in assessment.estimates.items()},
         tests={name: test_result(test) for name, test in assessment.tests.items()},
         features={name: feature_result(shift) for name, shift in assessment.features.items()},

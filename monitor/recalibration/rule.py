@@ -36,6 +36,8 @@ class Grounds:
     """The total variation distance between the reported estimate and the unbiased one that it is least in line with."""
     allowed: float
     """What that distance may be by the errors of both."""
+    label_shift: bool = True
+    """The estimate rests on label shift; what rests on anything else is no ground to correct scores by."""
 
 
 GONE = -1e308
@@ -93,6 +95,11 @@ def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str
             grounds.verdict == "prior-shift",
             VERDICT_CAUSES.get(grounds.verdict, Cause.OTHER_SHIFT),
             f"the verdict is {grounds.verdict}: only a pure prior shift is corrected through the class mix",
+        ),
+        (
+            grounds.label_shift,
+            Cause.OTHER_SHIFT,
+            "the class mix is not estimated by label shift: windows of this stream differ in other ways too",
         ),
         (grounds.mix_significant, Cause.WITHIN_CHANCE, "the change of the class mix is within chance"),
         (

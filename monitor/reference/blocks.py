@@ -3,6 +3,7 @@
 `cut` says which row belongs to which block, `summarised` what is kept of them (`monitor.shifts.blocks.Blocks`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from monitor.ports.options import duration, duration_text
 from monitor.priors import HoldOut
 from monitor.shifts import Blocks, FeatureProfile, Prepared, SortedColumn, mapped_rows
 from monitor.tolerances import BLOCK_CELLS, EXPECTED_IN_CELL, MINIMUM_EVENTS, SHORT_BLOCK
+from monitor.windows import Window
 
 Block = int | str
 """So many events, or a duration such as "1d"."""
@@ -106,11 +108,19 @@ def _kept(of_order: Labels) -> Labels:
     return np.where(kept, numbers, -1)
 
 
-def summarised(cut: Cut, reference: Prepared, rows: HoldOut, unseen: Matrix, sampled: Labels) -> Blocks:
+def summarised(
+    cut: Cut,
+    reference: Prepared,
+    rows: HoldOut,
+    unseen: Matrix,
+    sampled: Labels,
+    *,
+    estimate: Callable[[Window], Vector],
+) -> Blocks:
     """All that is kept of the blocks, from all hold-out rows at the reference's own resolution.
 
     `rows` has the posteriors that windows are compared by, `unseen` those of the same rows calibrated out of fold;
-    `sampled` are the rows in the reference's sample.
+    `sampled` are the rows in the reference's sample; `estimate` tells the class mix of calibrated events.
     """
     classes, order = reference.class_counts.size, np.argsort(cut.of_row, kind="stable")
     edges = np.searchsorted(cut.of_row[order], np.arange(cut.number + 1))
@@ -135,6 +145,7 @@ def summarised(cut: Cut, reference: Prepared, rows: HoldOut, unseen: Matrix, sam
         score_distances=np.array([apart for apart, _ in scores]).T,
         missing=np.array([absent for _, absent in compared]).reshape(-1, cut.number).T,
         posteriors=np.stack([_by_class(unseen[each], rows.labels[each], classes) for each in members]),
+        estimates=np.stack([estimate(Window(unseen[each], _taken(rows, each).features)) for each in members]),
         losses=np.array([brier[each].mean() for each in members]),
         expected_losses=np.array([expected[each].mean() for each in members]),
     )

@@ -312,7 +312,11 @@ def _blocks(blocks: Cut, reference: Reference, rows: HoldOut, unseen: Matrix) ->
     """What is kept of the blocks; `rows` with posteriors as the model says them, `unseen` calibrated out of fold."""
     ready = prepare(reference)
     at = comparable(rows, reference, ready.resolution)
-    return summarised(blocks, ready, at, unseen, _sampled(rows.labels, rows.seed))
+
+    def estimate(window: Window) -> Vector:
+        return priors.ESTIMATORS[reference.estimator].estimate(window, reference).priors
+
+    return summarised(blocks, ready, at, unseen, _sampled(rows.labels, rows.seed), estimate=estimate)
 
 
 def _sampled(labels: Labels, seed: int, rows: int = SAMPLE_ROWS) -> Labels:

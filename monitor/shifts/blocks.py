@@ -50,6 +50,8 @@ class Blocks:
     """Share of missing values beyond what the other blocks' classes lead to expect, (blocks, features)."""
     posteriors: NDArray[np.float64]
     """Summed calibrated posteriors of each class's events, (blocks, classes, classes); calibrated out of fold."""
+    estimates: Matrix
+    """What the reference's estimator says of each block's class mix from them, (blocks, classes)."""
     losses: Vector
     """Mean Brier score of these posteriors, by block, and"""
     expected_losses: Vector
@@ -104,6 +106,7 @@ _ARRAYS = (
     "score_distances",
     "missing",
     "posteriors",
+    "estimates",
     "losses",
     "expected_losses",
 )

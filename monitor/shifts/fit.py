@@ -53,6 +53,10 @@ class Match:
     degrees: float
     identified: bool
     """False where the coordinates cannot tell all classes apart."""
+    departure: float
+    """How many times as large T is as usual in a window without a shift, and at least 1."""
+    natural: bool
+    """Whether the blocks of the hold-out differ by more than samples do: they say what is usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +102,10 @@ def match(moments: Moments, mean: Vector, events: int) -> Match:
     residual_covariance = projector @ covariance @ projector.T
     null = _null(sampling @ residual_covariance, statistic, rows_behind(moments, priors, events))
     effect = float(np.sqrt(max(statistic - null.mean, 0.0) / (null.inflation * comparable)))
-    p_value = null.p_value
+    p_value, usual = null.p_value, null.mean
     if law is not None:
         statistic = float(residual @ weights @ residual)
-        p_value = law.p_value(statistic)
+        p_value, usual = law.p_value(statistic), float(np.exp(law.mean))
     return Match(
         priors=priors,
         free=free,
@@ -111,6 +115,8 @@ def match(moments: Moments, mean: Vector, events: int) -> Match:
         effect=effect,
         degrees=null.degrees,
         identified=identified,
+        departure=max(statistic / usual, 1.0) if usual > 0 else 1.0,
+        natural=law is not None,
     )
 
 

@@ -19,6 +19,7 @@ import warnings
 from pathlib import Path
 
 import msgspec
+from threadpoolctl import threadpool_limits
 
 from tests.bench.options import options
 from tests.bench.streams.cells import cell, known, made, usual_block
@@ -73,7 +74,8 @@ def main() -> None:
         streams, missing = known(given.data)
         streams += made()
     models = list(MODELS)[:1] if given.quick else list(MODELS)
-    found = study(streams[:1] if given.quick else streams, models, given.state)
+    with threadpool_limits(1):
+        found = study(streams[:1] if given.quick else streams, models, given.state)
     text = page(found, " ".join(["python -m tests.bench.streams", *sys.argv[1:]]), missing, _law())
     print(text)
     if given.report:

@@ -1,0 +1,180 @@
+"""Which estimate of the class mix a window publishes, and what that rests on.
+
+Estimators of label shift (`auto`, EM, ...) are right where nothing but the class mix moves. Real streams move in other
+ways too, and there they are often worse than no estimate at all. What each way of estimating is worth on this stream
+shows in the blocks of the hold-out, whose mix is known. Three candidates c_i:
+
+    the reference's shares pi,   calibrated PCC (the mean calibrated posterior),   the label-shift estimate
+
+Notation. e_ik the error of candidate i in block k, each block held against the others (pi and the label-shift estimate
+have seen it: their errors are taken K / (K - 1) times), M_i the mean over the blocks of |e_ik|^2; dep >= 1 how many
+times as large the window's misfit T is as a block's usually is. Scores are believed as far as inputs look familiar:
+
+    w_i ~ 1 / (M_i g_i)^2,   g = 1 for pi, dep for the others,      p = sum_i w_i c_i
+
+    half-width^2 = t_{.975, K-1}^2 (1 + 1/K) [mean_k (sum_i w_i sqrt(h_i) e_ik)^2 + 2 sum_i w_i (c_i - p)^2],
+    h = min(dep, 2) for pi, dep for the others
+
+In place of p = pi + beta (PCC - pi), beta = tau^2 / (tau^2 + sigma^2 dep), to which it comes down where the label-shift
+estimate is of no use and weights go by 1 / M: measured on seven streams with three models each (tests/bench/streams).
+Where the class mix moved by more than it does by nature, pi is no candidate any more.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from scipy.special import stdtrit
+
+from monitor.arrays import Matrix, Vector, frozen_vector
+from monitor.assessment.verdict import Verdict
+from monitor.priors import PriorEstimate
+from monitor.shifts import Blocks, Diagnosis, Match, ShiftReference
+from monitor.tolerances import CANDIDATE_DISAGREEMENT, FAMILIAR_MIX, FEWEST_BLOCKS, NORMAL_95
+
+
+class BasedOn(StrEnum):
+    """What a published class mix rests on."""
+
+    LABEL_SHIFT = "label-shift"
+    """Nothing but the class mix moved, or nothing else but in inputs that were left out."""
+    FAMILIAR_INPUTS = "familiar-inputs"
+    """Scores and the reference's shares, by what each was worth in the hold-out and by how familiar inputs look."""
+    RECENT_LABELS = "recent-labels"
+    """The estimates that came closest in windows whose labels have come."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prevalence:
+    """A class mix, what it rests on, and why that is not label shift."""
+
+    estimate: PriorEstimate
+    based_on: BasedOn = BasedOn.LABEL_SHIFT
+    why: tuple[str, ...] = ()
+
+
+CANDIDATES = ("the reference's shares", "calibrated scores", "label shift")
+
+
+def published(
+    verdict: Verdict, diagnosis: Diagnosis, label_shift: PriorEstimate, pcc: Vector, reference: ShiftReference
+) -> Prevalence:
+    """The class mix of a window with enough events, whose events all come from known classes."""
+    natural, source, blocks = diagnosis.whole.natural, reference.source_priors, reference.blocks
+    if diagnosis.rest is not None and verdict in {Verdict.COVARIATE_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}:
+        label_shift = _from_unmoved(diagnosis.rest.match, label_shift.events)
+        explained = True
+    else:
+        explained = verdict is not Verdict.UNEXPLAINED
+    if explained and not natural:
+        return Prevalence(label_shift)
+    if blocks is None or blocks.number < FEWEST_BLOCKS:
+        return _without_blocks(label_shift, pcc, source)
+    errors = _errors(blocks, source)
+    moved = verdict in {Verdict.PRIOR_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}
+    if moved and _mean_squares(errors)[2] <= _mean_squares(errors)[1]:
+        return Prevalence(_widened(label_shift, errors[2]))
+    return _familiar(label_shift, pcc, source, errors, diagnosis.whole.departure, moved=moved)
+
+
+def _errors(blocks: Blocks, source: Vector) -> Matrix:
+    """e_ik, (candidates, blocks, classes)."""
+    shares, unseen = blocks.shares, blocks.number / (blocks.number - 1)
+    return np.stack([(source - shares) * unseen, blocks.pcc - shares, (blocks.estimates - shares) * unseen])
+
+
+def _mean_squares(errors: Matrix) -> Vector:
+    """M_i; never quite 0: that a candidate was right in every block does not make it right for ever."""
+    squares = (errors**2).sum(axis=2).mean(axis=1)
+    return np.asarray(np.maximum(squares, np.finfo(np.float64).eps))
+
+
+def _reach(blocks: int) -> float:
+    """t_{.975, K-1} sqrt(1 + 1/K)."""
+    return float(stdtrit(blocks - 1, 0.975) * np.sqrt(1 + 1 / blocks))
+
+
+def _familiar(
+    label_shift: PriorEstimate, pcc: Vector, source: Vector, errors: Matrix, departure: float, *, moved: bool
+) -> Prevalence:
+    candidates = np.stack([source, pcc, label_shift.priors])
+    growth = np.array([1.0, departure, departure])
+    weights = (_mean_squares(errors) * growth) ** -2.0
+    weights[0] *= not moved
+    weights /= weights.sum()
+    priors = weights @ candidates
+    growth[0] = min(departure, FAMILIAR_MIX)
+    together = np.einsum("i,ikc->kc", weights * np.sqrt(growth), errors)
+    apart = weights @ (candidates - priors) ** 2
+    half = _reach(errors.shape[1]) * np.sqrt((together**2).mean(axis=0) + CANDIDATE_DISAGREEMENT * apart)
+    shares = ", ".join(
+        f"{name} {weight:.0%}" for name, weight in zip(CANDIDATES, weights, strict=True) if weight >= 0.005
+    )
+    why = (
+        f"blocks of the hold-out differ by more than their class mix: the prevalence weighs {shares}, by their errors "
+        f"there{_strange(departure)}"
+    )
+    return Prevalence(_estimate(label_shift, "familiar-inputs", priors, half), BasedOn.FAMILIAR_INPUTS, (why,))
+
+
+def _strange(departure: float) -> str:
+    return f", and inputs are {departure:.3g} times as far from the reference as usual" if departure >= 2 else ""
+
+
+def _without_blocks(label_shift: PriorEstimate, pcc: Vector, source: Vector) -> Prevalence:
+    """Nobody knows what each candidate is worth: halfway between two of them, and an interval that holds all three."""
+    priors = (source + pcc) / 2
+    sampling = NORMAL_95 * np.sqrt(priors * (1 - priors) / label_shift.events)
+    lower = np.minimum(np.minimum(source, pcc) - sampling, label_shift.lower)
+    upper = np.maximum(np.maximum(source, pcc) + sampling, label_shift.upper)
+    half = np.maximum(priors - lower, upper - priors)
+    why = (
+        "label shift does not explain the window, and the reference has no blocks that say how much windows differ: "
+        "the prevalence lies halfway between the reference's shares and the calibrated scores, its interval holds both"
+    )
+    return Prevalence(_estimate(label_shift, "familiar-inputs", priors, half), BasedOn.FAMILIAR_INPUTS, (why,))
+
+
+def _widened(label_shift: PriorEstimate, errors: Matrix) -> PriorEstimate:
+    """With the errors that the estimate had in the blocks, where these are larger than its own."""
+    half = _reach(errors.shape[0]) * np.sqrt((errors**2).mean(axis=0))
+    return replace(
+        label_shift,
+        lower=frozen_vector(np.clip(np.minimum(label_shift.lower, label_shift.priors - half), 0, 1), "lower"),
+        upper=frozen_vector(np.clip(np.maximum(label_shift.upper, label_shift.priors + half), 0, 1), "upper"),
+    )
+
+
+def _estimate(like: PriorEstimate, method: str, priors: Vector, half: Vector) -> PriorEstimate:
+    """In closed form, of the same events."""
+    return PriorEstimate(
+        method=method,
+        priors=frozen_vector(priors, "priors"),
+        lower=frozen_vector(np.clip(priors - half, 0, 1), "lower"),
+        upper=frozen_vector(np.clip(priors + half, 0, 1), "upper"),
+        events=like.events,
+        iterations=1,
+        converged=True,
+        gap=0.0,
+        stop_reason="closed form",
+        unique=True,
+        dropped=like.dropped,
+        target="sample",
+    )
+
+
+def _from_unmoved(match: Match, events: int) -> PriorEstimate:
+    """The class mix that the unmoved inputs show, with its interval for the rate at which classes come."""
+    spread = np.sqrt(np.maximum(np.diag(match.covariance), 0) + match.priors * (1 - match.priors) / events)
+    return PriorEstimate(
+        method="unmoved-inputs",
+        priors=frozen_vector(match.priors, "priors"),
+        lower=frozen_vector(np.clip(np.minimum(match.free - NORMAL_95 * spread, match.priors), 0, 1), "lower"),
+        upper=frozen_vector(np.clip(np.maximum(match.free + NORMAL_95 * spread, match.priors), 0, 1), "upper"),
+        events=events,
+        iterations=1,
+        converged=True,
+        gap=0.0,
+        stop_reason="closed form",
+        unique=match.identified,
+    )
