@@ -119,6 +119,15 @@ def fit(posteriors: Matrix, labels: Labels, method: str) -> Calibration:
     return Calibration(method, parameters, balance(METHODS[method].apply(posteriors, parameters), prevalence))
 
 
+def rebalanced(calibration: Calibration, posteriors: Matrix, labels: Labels) -> Calibration:
+    """The same map, balanced with the prevalence among other events."""
+    if calibration.method == "none":
+        return calibration
+    prevalence = np.bincount(labels, minlength=posteriors.shape[1]) / labels.size
+    unbalanced = METHODS[calibration.method].apply(posteriors, calibration.parameters)
+    return replace(calibration, log_weights=balance(unbalanced, prevalence))
+
+
 def cross_fit(posteriors: Matrix, labels: Labels, method: str, seed: int, folds: int = 5) -> CrossFit:
     """Fit on everything for later use, and on all folds but one for the posteriors of that one."""
     fold = stratified_folds(labels, folds, seed)

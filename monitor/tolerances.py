@@ -431,6 +431,14 @@ LANDSCAPE_PRIOR_ROWS = 25.0
 # case, and this only says why.
 UNKNOWN_LEVEL = 0.05
 
+# Hold-out rows of a segment from which on it has profiles of its own, and a class mix of its own: below them the fit
+# test has no power, and a share of one half is known to 14 points at best.
+SEGMENT_ROWS = 200
+SEGMENT_SHARES_ROWS = 50
+
+# Rows of a class that a segment has at least, if the whole leads to expect as many: a class without any has no share.
+SEGMENT_CLASS_ROWS = 5
+
 # Rows that a covariance keeps at least after its degrees of freedom are taken off: a law of F with fewer has no mean.
 LEAST_ROWS = 3.0
 

@@ -63,8 +63,13 @@ class AssessedReference(ReferenceView, ShiftReference, Protocol):
     def version(self) -> str: ...
     @property
     def margin_map(self) -> CalibrationMap | None: ...
+    def of_segment(self, window: Window) -> "Comparison": ...
     def matched(self, window: Window) -> Window: ...
     def remarks(self, window: Window) -> tuple[str, ...]: ...
+
+
+Comparison = tuple[AssessedReference, Window, tuple[str, ...]]
+"""What a window is held against, the window as that reads it, and what has to be said of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +189,9 @@ def assess(
 def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, May], mix_rule: MixRule) -> Assessment:
     remarks = reference.remarks(window)
     window = reference.matched(window)
+    if window.key.segment:
+        reference, window, compared = reference.of_segment(window)
+        remarks += compared
     usable = _usable(window, reference)
     unusable = int((~usable).sum())
     kept = window if not unusable else window.take(usable)

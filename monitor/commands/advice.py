@@ -16,6 +16,7 @@ def advice(name: str, stream: StreamSettings, reference: FiledReference, sink: M
     return (
         *_on_size(stream, reference.events),
         *_on_corrected(stream, sink),
+        *_on_segments(stream, reference),
         *_on_name(name),
         *(warning.text for warning in reference.warnings),
     )
@@ -37,6 +38,15 @@ def _on_size(stream: StreamSettings, events: int) -> Iterator[str]:
 def _on_corrected(stream: StreamSettings, sink: Mapping[str, Any]) -> Iterator[str]:
     if stream.corrected != "no" and not sink.get("events"):
         yield "corrected events go nowhere: set `events` in [sink]"
+
+
+def _on_segments(stream: StreamSettings, reference: FiledReference) -> Iterator[str]:
+    for field in stream.segments:
+        if field not in reference.segment_fields:
+            yield (
+                f"the reference does not know what is usual in a segment by {field}, and each is held against all "
+                "events: give the hold-out events their `segment`"
+            )
 
 
 def _on_name(name: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ BUILD = """\
 The file holds labelled events that the model was not trained on: .jsonl with scored events and their `label`, or
 .csv or .parquet with columns label, posteriors.<class> (or score) and features.<name> (or just their names).
 Scores that are margins and no probabilities stand under scores.<class>, or are a score with --scores margin.
+With `segment` (or columns segment.<name>) each segment is later held against its own events.
 Events of a regressor carry `prediction` instead, and the true number as `label`.
 
   shiftwatch reference build holdout.jsonl --out fraud-v3.ref

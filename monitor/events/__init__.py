@@ -2,6 +2,7 @@
 
 from monitor.events.checks import Scored
 from monitor.events.decoding import DecodedBatch, Decoder, LateLabels, Rejected
+from monitor.events.extraction import segment_name, segment_values
 from monitor.events.timestamps import TimeReading
 from monitor.events.wire import Reason, keyed_struct
 
@@ -14,4 +15,6 @@ __all__ = [
     "Scored",
     "TimeReading",
     "keyed_struct",
+    "segment_name",
+    "segment_values",
 ]

@@ -4,6 +4,7 @@ It goes through a few hundred events at a time, while they are still in the proc
 later costs more than decoding them. Nothing is judged here; what an event does not have is NaN or `UNLABELLED`.
 """
 
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -187,6 +188,12 @@ def coded(column: Sequence[Any], feature: Feature) -> Vector:
 def segment_name(fields: Sequence[str], values: Sequence[Any]) -> str:
     """`country=BE,plan=gold`; a missing value reads as an empty one."""
     return ",".join(f"{field}={_segment_text(value)}" for field, value in zip(fields, values, strict=True))
+
+
+def segment_values(name: str) -> dict[str, str]:
+    """The values by field of what `segment_name` has made."""
+    parts = (part.partition("=") for part in re.findall(r"(?:\\.|[^\\,])+", name))
+    return {field: re.sub(r"\\(.)", r"\1", text) for field, _, text in parts}
 
 
 def _segment_text(value: str | bool | int | float | None) -> str:

@@ -61,6 +61,11 @@ class FiledReference(ABC):
         said = "".join(f"\n  WARNING ({warning.cause}): {warning.text}" for warning in self.warnings)
         return f"<{kind} of {schema.stream or 'any stream'}: {held}{said}>"
 
+    @property
+    def segment_fields(self) -> frozenset[str]:
+        """The fields of which it knows what is usual in each segment."""
+        return frozenset()
+
     def matched(self, window: Window) -> Window:
         """The window with the columns of its data frames found by name; any other window as it is."""
         return by_name.matched(window, self.schema)

@@ -17,6 +17,7 @@ from monitor.ports.schema import StreamSchema
 from monitor.reference.classifier import Facts, Reference
 from monitor.reference.holdout import Advance, Chunk, Wanted, infer_schema, notices, read
 from monitor.reference.preflight import Report, measure
+from monitor.reference.segments import Names
 from monitor.reference.warnings import exchanged_classes
 
 
@@ -31,6 +32,7 @@ class Reservoir:
         self._posteriors = np.empty((self.capacity, len(schema.classes)))
         self._labels = np.empty(self.capacity, dtype=np.int64)
         self._features = np.empty((self.capacity, len(schema.features))) if schema.features else None
+        self._segments: Names | None = None
 
     @property
     def events(self) -> int:
@@ -45,6 +47,9 @@ class Reservoir:
         self._labels[slots[kept]] = chunk.labels[kept]
         if self._features is not None and chunk.features is not None:
             self._features[slots[kept]] = chunk.features[kept]
+        if chunk.segments is not None:
+            self._segments = np.full(self.capacity, "", dtype=object) if self._segments is None else self._segments
+            self._segments[slots[kept]] = chunk.segments[kept]
         self.class_counts += np.bincount(chunk.labels, minlength=self.class_counts.size)
 
     def columns(self) -> tuple[Matrix, Labels, Matrix | None]:
@@ -52,6 +57,11 @@ class Reservoir:
         rows = min(self.events, self.capacity)
         features = None if self._features is None else self._features[:rows]
         return self._posteriors[:rows], self._labels[:rows], features
+
+    @property
+    def segments(self) -> Names | None:
+        """The segments of the kept rows, by name; None where none has one."""
+        return None if self._segments is None else self._segments[: min(self.events, self.capacity)]
 
 
 def reservoir_places(random: np.random.Generator, seen: int, rows: int, capacity: int) -> tuple[Labels, Flags]:
@@ -102,5 +112,6 @@ def build(
         class_counts=reservoir.class_counts.astype(np.float64),
         facts=facts,
         notices=notices(path, wanted, schema),
+        segments=reservoir.segments,
     )
     return reference, measure(reference, posteriors, labels)

@@ -25,21 +25,19 @@ from monitor.reference.blocks import Block, Cut, cut, microseconds, summarised
 from monitor.reference.earlier import scores_before
 from monitor.reference.estimator_choice import simulate
 from monitor.reference.feature_columns import Kinds, read_features
+from monitor.reference.segments import Names, Part, fields_of, named_segments, of_names, of_segment, profiles
 from monitor.reference.table import class_numbers, plain_list, read_scores
 from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
 from monitor.shifts import (
     Blocks,
-    FeatureProfile,
     common_resolution,
     compact,
     comparable_posteriors,
     prepare,
-    profile_of,
-    values_kept,
 )
 from monitor.shifts.comparable import comparable
-from monitor.windows import Window
+from monitor.windows import Segments, Window
 
 Facts = Mapping[str, Any]
 
@@ -62,6 +60,8 @@ class Reference(FiledReference):
     """The estimator whose answer a window reports as its prevalence."""
     blocks: Blocks | None = None
     """How the hold-out varied over time; None where nobody said how long windows are."""
+    segments: Segments | None = None
+    """The segment of each row of the sample; None where the hold-out says nothing of segments."""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -88,6 +88,15 @@ class Reference(FiledReference):
             )
         posteriors = comparable_posteriors(window.posteriors, self, common_resolution(window, self))
         return replace(window, posteriors=frozen_matrix(posteriors, "posteriors"))
+
+    @property
+    def segment_fields(self) -> frozenset[str]:
+        own = frozenset() if self.segments is None else frozenset(fields_of(self.segments))
+        return own | {feature.name for feature in self.schema.features}
+
+    def of_segment(self, window: Window) -> Part:
+        """What a segment's window is held against: the hold-out events of the same segment, where there are enough."""
+        return of_segment(window, self)
 
     @property
     def margins(self) -> bool:
@@ -122,6 +131,7 @@ class Reference(FiledReference):
         estimator: str = "auto",
         times: ArrayLike | None = None,
         block: Block | None = None,
+        segments: Any = None,
     ) -> Self:
         """The reference of a fitted classifier, from its posteriors on a labelled set it was not trained on.
 
@@ -133,7 +143,8 @@ class Reference(FiledReference):
         `estimator` "auto" learns from simulated shifts how to weigh the estimators, any other name is taken as said.
         `block` is the length of the windows to come, as so many events or as a duration ("1d"): the hold-out events, in
         the order of `times` (datetimes or epoch milliseconds) or as they stand, are cut into blocks of that length, and
-        windows are held against how much these differ.
+        windows are held against how much these differ. `segments` is a data frame of the fields that tell segments
+        apart: each is then held against its own events. (A feature of the field's name does as well.)
         """
         if scores not in get_args(ScoreKind):
             raise InputError(f"scores: want one of {get_args(ScoreKind)}, got {scores!r}")
@@ -161,6 +172,7 @@ class Reference(FiledReference):
             estimator=estimator,
             notices=() if table is None else table.notices,
             blocks=None if block is None else cut(block, matrix.shape[0], moments),
+            segments=None if segments is None else named_segments(segments, matrix.shape[0]),
         )
 
     @classmethod
@@ -178,10 +190,12 @@ class Reference(FiledReference):
         facts: Facts | None = None,
         notices: Iterable[str] = (),
         blocks: Cut | None = None,
+        segments: Names | None = None,
     ) -> Self:
         """A reference from checked columns; `class_counts` when the rows are a sample of more events than these.
 
-        `notices` are what a person should know of how the features were read, `blocks` which rows came together.
+        `notices` are what a person should know of how the features were read, `blocks` which rows came together, and
+        `segments` the name of each row's segment.
         """
         if estimator not in priors.ESTIMATORS:
             raise InputError(f"estimator: want one of {sorted(priors.ESTIMATORS)}, got {estimator!r}")
@@ -204,7 +218,7 @@ class Reference(FiledReference):
             class_counts=frozen_vector(counts, "class counts"),
             calibration=calibrated,
             statistics=statistics,
-            features=_profiles(schema.features, labels, features, counts),
+            features=profiles(schema.features, labels, features, counts),
             sample=replace(sample, posteriors=frozen_matrix(calibrated(sample.posteriors), "posteriors")),
             raw=frozen_matrix(sample.posteriors, "posteriors"),
             estimator=estimator,
@@ -218,6 +232,7 @@ class Reference(FiledReference):
                 **(facts or {}),
             },
             version="",
+            segments=None if segments is None else of_names(segments[_sampled(labels, seed)]),
         )
         if blocks is not None and blocks.number > 1:
             rows = replace(held_out, posteriors=posteriors)
@@ -235,6 +250,7 @@ class Reference(FiledReference):
             "estimator": self.estimator,
             "seed": self.sample.seed,
             **({"blocks": self.blocks.described()} if self.blocks is not None else {}),
+            **({"segments": list(self.segments.names)} if self.segments is not None else {}),
         }
 
     def arrays(self) -> Arrays:
@@ -251,6 +267,8 @@ class Reference(FiledReference):
         arrays |= artefact.placed("calibration/parameters", self.calibration.parameters)
         if self.blocks is not None:
             arrays |= artefact.placed("blocks", self.blocks.to_arrays())
+        if self.segments is not None:
+            arrays["sample/segments"] = self.segments.codes
         for estimator, statistics in self.statistics.items():
             arrays |= artefact.placed(f"statistics/{estimator}", statistics)
         return arrays
@@ -260,7 +278,7 @@ class Reference(FiledReference):
         parameters = artefact.under(arrays, "calibration/parameters")
         fitted = Calibration(header["calibration"], parameters, arrays["calibration/log_weights"])
         scores = arrays.get("sample/raw")
-        cut_up = header.get("blocks")
+        cut_up, named = header.get("blocks"), header.get("segments")
         return {
             "schema": StreamSchema(
                 header["stream"],
@@ -280,6 +298,7 @@ class Reference(FiledReference):
             ),
             "raw": scores_before(arrays["sample/posteriors"], fitted) if scores is None else scores,
             "estimator": header["estimator"],
+            "segments": None if named is None else Segments(arrays["sample/segments"], tuple(named)),
             "blocks": None if cut_up is None else Blocks.from_arrays(cut_up, artefact.under(arrays, "blocks")),
         }
 
@@ -345,15 +364,3 @@ def _statistics(held_out: HoldOut, classes: int) -> dict[str, Statistics]:
         for name, estimator in priors.ESTIMATORS.items()
         if estimator.applies_to(classes, held_out.features is not None)
     }
-
-
-def _profiles(
-    features: tuple[Feature, ...], labels: Labels, table: Matrix | None, counts: Vector
-) -> tuple[FeatureProfile, ...]:
-    if table is None:
-        return ()
-    keep = values_kept(len(features))
-    return tuple(
-        profile_of(feature, table[:, j], labels, counts.size, keep=keep, sampled_from=counts)
-        for j, feature in enumerate(features)
-    )

@@ -8,6 +8,7 @@ from monitor.arrays import Vector
 from monitor.reference.base import FiledReference
 from monitor.reference.classifier import Reference
 from monitor.reference.regressor import RegressionReference
+from monitor.reference.segments import fields_of
 from monitor.shifts import FeatureProfile
 
 
@@ -41,8 +42,11 @@ def _classes(reference: Reference) -> list[str]:
         f"  scores       {'margins' if reference.margins else 'posteriors'}",
         f"  calibration  {reference.calibration.method}",
         f"  estimator    {reference.estimator}, of {len(reference.statistics)}",
-        "  classes",
     ]
+    if reference.segments is not None:
+        told = (f"{field} ({values} values)" for field, values in fields_of(reference.segments).items())
+        lines.append(f"  segments     {', '.join(told)}")
+    lines.append("  classes")
     width = max(map(len, reference.classes))
     for name, count, prior in zip(reference.classes, reference.class_counts, reference.source_priors, strict=True):
         lines.append(f"    {name:<{width}}  {prior:8.3%}  {count:,.0f} events")

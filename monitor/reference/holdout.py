@@ -27,6 +27,7 @@ from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.recalibration import ScoreKind
 from monitor.reference.feature_columns import Kinds, describe, encode, guessed, most_frequent, stray_text, texts_of
+from monitor.reference.segments import Names, segment_names
 from monitor.reference.table import checked_margins, checked_posteriors, class_names, class_numbers, positive_by_name
 from monitor.windows import Column, Window, is_missing, plain_column
 
@@ -61,6 +62,8 @@ class Chunk:
     posteriors: Matrix
     labels: Labels
     features: Matrix | None
+    segments: Names | None = None
+    """The name of each event's segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,10 @@ def _decoded_lines(path: Path, schema: StreamSchema, advance: Advance, times: st
     """Lines are scored events, and held to the same contract as in production."""
     first = next(_tables(path, 1, lambda _read: None), {})
     stream = str(first.get("stream", [""])[0] or "")
-    decoder, done = Decoder([replace(schema, stream=stream)], times={stream: TimeReading.of(times)}), 0
+    fields = _segment_fields(next(_tables(path, PROBED_ROWS, lambda _read: None), {}))
+    segments = {stream: tuple(fields)} if fields else {}
+    known = [replace(schema, stream=stream)]
+    decoder, done = Decoder(known, segments=segments, times={stream: TimeReading.of(times)}), 0
     with path.open("rb") as file:
         while lines := list(islice(file, ROWS)):
             numbers = np.arange(done, done + len(lines))
@@ -191,14 +197,22 @@ def _labelled(path: Path, done: int, batch: DecodedBatch, stream: str) -> Window
 
 
 def _of_rows(rows: Window) -> Chunk:
-    return Chunk(rows.posteriors, present(rows.labels, "labels"), rows.features)
+    segments = None if rows.segments is None else np.array(rows.segments.names, dtype=object)[rows.segments.codes]
+    return Chunk(rows.posteriors, present(rows.labels, "labels"), rows.features, segments)
 
 
 def _chunk(table: Table, schema: StreamSchema, first_row: int) -> Chunk:
     if "label" not in table:
         raise InputError("label: no event has one; a reference is built from labelled events")
     labels = class_numbers([*table["label"]], schema.classes)
-    return Chunk(_posteriors(table, schema), labels, table_features(table, schema, first_row))
+    fields = _segment_fields(table)
+    segments = segment_names(list(fields), [table[column] for column in fields.values()]) if fields else None
+    return Chunk(_posteriors(table, schema), labels, table_features(table, schema, first_row), segments)
+
+
+def _segment_fields(table: Table) -> dict[str, str]:
+    """The columns of the fields that tell segments apart, by their names."""
+    return {c.removeprefix("segment."): c for c in sorted(table) if c.startswith("segment.")}
 
 
 def table_features(table: Table, schema: StreamSchema, first_row: int) -> Matrix | None:
@@ -333,7 +347,7 @@ def _json_lines(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
 def _flattened(events: list[dict[str, Any]]) -> Table:
     """One column per field, and per key of `posteriors` and `features`; None where an event lacks it."""
     table: dict[str, list[Any]] = {name: [e.get(name) for e in events] for name in FLAT}
-    for part in (*PARTS, "features"):
+    for part in (*PARTS, "features", "segment"):
         given = [event.get(part) for event in events]
         if any(isinstance(value, dict) for value in given):
             keys = dict.fromkeys(key for value in given if isinstance(value, dict) for key in value)
@@ -343,7 +357,7 @@ def _flattened(events: list[dict[str, Any]]) -> Table:
             width = max((len(value) for value in given if value), default=0)
             for j in range(width):
                 table[f"features.x{j}"] = [value[j] if value and j < len(value) else None for value in given]
-        else:
+        elif part != "segment":
             table[part] = given
     return {name: column for name, column in table.items() if any(value is not None for value in column)}
 

@@ -9,9 +9,10 @@ from monitor.windows.origin import Gap, Origin, Stretch
 from monitor.windows.panes import Arrivals
 from monitor.windows.progress import CountedWindows, PartitionProgress, WindowCheckpoint, from_stored
 from monitor.windows.summary import WindowSummary, spread_rows
-from monitor.windows.window import Segments, Window, WindowCounts, WindowKey, by_segment, sampled
+from monitor.windows.window import OTHER_SEGMENTS, Segments, Window, WindowCounts, WindowKey, by_segment, sampled
 
 __all__ = [
+    "OTHER_SEGMENTS",
     "Arrivals",
     "Column",
     "Columns",
