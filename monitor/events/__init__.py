@@ -3,6 +3,7 @@
 from monitor.events.checks import Scored
 from monitor.events.decoding import DecodedBatch, Decoder, LateLabels, Rejected
 from monitor.events.extraction import segment_name, segment_values
+from monitor.events.likely_scores import likely_scores
 from monitor.events.timestamps import TimeReading
 from monitor.events.wire import Reason, keyed_struct
 
@@ -15,6 +16,7 @@ __all__ = [
     "Scored",
     "TimeReading",
     "keyed_struct",
+    "likely_scores",
     "segment_name",
     "segment_values",
 ]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from monitor.arrays import UNLABELLED, Flags, Labels, Matrix, Vector
 from monitor.events.extraction import BAD_LABEL, Extract
+from monitor.events.likely_scores import likely_scores
 from monitor.events.timestamps import (
     LIKELY_MICROSECONDS,
     LIKELY_NANOSECONDS,
@@ -273,23 +274,18 @@ def _margin_checks(matrix: Matrix, answered: Flags) -> Iterable[_Check]:
     yield _Check(Reason.BAD_POSTERIORS, large, lambda _: f"a margin beyond {LARGEST_MARGIN:.0e}")
 
 
-def _perhaps_margins(row: Vector) -> str:
-    clearly = row.max() > 1 + POSTERIOR_SUM or row.min() < -POSTERIOR_SUM
-    return "; are these margins? Then build the reference with --scores margin" if clearly else ""
-
-
 def _posterior_checks(matrix: Matrix, sums: Vector, answered: Flags) -> Iterable[_Check]:
     if matrix.size and not matrix.min() >= 0:
         negative = np.asarray((matrix < 0).any(axis=1))
         yield _Check(
             Reason.NEGATIVE,
             negative,
-            lambda row: f"the smallest posterior is {matrix[row].min():.6g}{_perhaps_margins(matrix[row])}",
+            lambda row: f"the smallest posterior is {matrix[row].min():.6g}{likely_scores(matrix[row])}",
         )
     yield _Check(
         Reason.POSTERIOR_SUM,
         answered & (np.abs(sums - 1.0) > POSTERIOR_SUM + SUM_ROUNDING),
-        lambda row: f"posteriors sum to {sums[row]:.6g}{_perhaps_margins(matrix[row])}",
+        lambda row: f"posteriors sum to {sums[row]:.6g}{likely_scores(matrix[row])}",
     )
 
 

@@ -174,7 +174,7 @@ def coded(column: Sequence[Any], feature: Feature) -> Vector:
         return np.array(column, dtype=np.float64)  # None becomes NaN
     codes: dict[Any, float] = {name: float(code) for code, name in enumerate(feature.categories)}
     unseen = float(len(feature.categories))
-    known = codes | {None: np.nan}
+    known = codes | {None: np.nan, "": np.nan}
     # Almost all values are texts from the list; only a number, a boolean or a new value is looked at again.
     numbers = list(map(known.get, column))
     if None in numbers:

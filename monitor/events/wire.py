@@ -203,7 +203,10 @@ def _kind_hint(schema: StreamSchema, given: Mapping[str, msgspec.Raw]) -> str:
     in_order = sent if isinstance(sent, list) else []
     values = sent if isinstance(sent, dict) else dict(zip([f.name for f in schema.features], in_order, strict=False))
     for feature in schema.features:
-        if feature.kind != "category" and isinstance(values.get(feature.name), str):
+        value = values.get(feature.name)
+        if feature.kind == "number" and isinstance(value, bool):
+            return f"{feature.name}: true or false where the reference has numbers; send 1 or 0"
+        if feature.kind != "category" and isinstance(value, str):
             return (
                 f"{feature.name}: text where the reference has {feature.kind}s; "
                 "is it a category? (reference build --category)"

@@ -11,7 +11,8 @@ FeatureKind = Literal["number", "category", "boolean"]
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One input column. A category is stored as its number in `categories`; one past the end is a value never seen."""
+    """One input column. A category is stored as its number in `categories`; one past the end is a value never seen. An
+    empty text is no category but a missing value: a file of text cannot tell the two apart."""
 
     name: str
     kind: FeatureKind = "number"

@@ -54,6 +54,11 @@ def _posteriors(matrix: Matrix, names: tuple[str, ...] | None, schema: StreamSch
             other = -score if schema.margins else 1.0 - score
             columns = [score if name == schema.positive else other for name in classes]
             return frozen_matrix(np.column_stack(columns), "posteriors")
+        if matrix.shape[1] == 1:
+            raise InputError(
+                "posteriors: one number for each event, and the reference does not know of which class it speaks; want "
+                f"a column for each of {list(classes)}, or a reference that was built with `positive`"
+            )
         return matrix
     if set(names) != set(classes):
         raise InputError(f"posteriors: want columns named as the classes {list(classes)}, got {list(names)}")

@@ -22,11 +22,12 @@ from monitor.recalibration import CalibrationMap, ScoreKind
 from monitor.reference import artefact, warnings
 from monitor.reference.base import Arrays, FiledReference, Header
 from monitor.reference.blocks import Block, Cut, cut, microseconds, summarised
+from monitor.reference.column_notices import column_notices, likely_labels
 from monitor.reference.earlier import scores_before
 from monitor.reference.estimator_choice import simulate
 from monitor.reference.feature_columns import Kinds, read_features
 from monitor.reference.segments import Names, Part, fields_of, named_segments, of_names, of_segment, profiles
-from monitor.reference.table import class_numbers, plain_list, read_scores
+from monitor.reference.table import class_numbers, out_of_line, plain_list, read_scores
 from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
 from monitor.shifts import (
@@ -170,7 +171,10 @@ class Reference(FiledReference):
             seed=seed,
             calibration=calibration,
             estimator=estimator,
-            notices=() if table is None else table.notices,
+            notices=[
+                *out_of_line(labels=labels, features=features, posteriors=posteriors),
+                *(() if table is None else column_notices(table.columns, table.features, kinds)),
+            ],
             blocks=None if block is None else cut(block, matrix.shape[0], moments),
             segments=None if segments is None else named_segments(segments, matrix.shape[0]),
         )
@@ -212,7 +216,8 @@ class Reference(FiledReference):
         # Windows meet these rows in tests of their distribution: both have to come out of the same map.
         sample = sample_of(replace(held_out, posteriors=posteriors))
         cautions = warnings.of_scores(posteriors, labels, schema)
-        cautions += [ReferenceWarning("features", notice) for notice in notices]
+        told = (*notices, *likely_labels(schema.features, features, labels, len(schema.classes)))
+        cautions += [ReferenceWarning("features", notice) for notice in told]
         made = cls(
             schema=schema,
             class_counts=frozen_vector(counts, "class counts"),

@@ -20,8 +20,8 @@ from monitor.windows import Column, Columns, is_missing
 
 BOOLEAN = ("false", "true")
 
-MOSTLY = 0.5
-"""A column of texts of which more than this share are numbers was meant to be one, or is a code."""
+MISSING_MARKS = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None", "NaN", "nan"})
+"""What programs write for a missing value. Among names it may be one (Namibia), among numbers it is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,12 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureTable:
-    """Described features, their values, and what was noticed on the way."""
+    """Described features and their values."""
 
     features: tuple[Feature, ...]
     values: Matrix
-    notices: tuple[str, ...]
+    columns: tuple[Column, ...]
+    """As they came."""
 
 
 def read_features(table: Any, names: Iterable[str] | None, kinds: Kinds) -> FeatureTable:
@@ -67,12 +68,7 @@ def read_features(table: Any, names: Iterable[str] | None, kinds: Kinds) -> Feat
         raise InputError("features: none is left; want at least one, or no features at all")
     features = tuple(describe(name, column, kinds.of(name)) for name, column in kept)
     encoded = [encode(column, feature) for (_, column), feature in zip(kept, features, strict=True)]
-    notices = tuple(
-        stray
-        for (name, column), feature in zip(kept, features, strict=True)
-        if (stray := stray_text(column, feature, said=kinds.of(name) is not None))
-    )
-    return FeatureTable(features, np.column_stack(encoded), notices)
+    return FeatureTable(features, np.column_stack(encoded), tuple(column for _, column in kept))
 
 
 def describe(name: str, column: Column, kind: FeatureKind | None = None) -> Feature:
@@ -103,7 +99,7 @@ def most_frequent(counts: Counter[str | None]) -> tuple[str, ...]:
 
 def texts_of(column: Column) -> list[str | None]:
     """Each value as the name of a category; None where it is missing."""
-    return [None if is_missing(value) else category_text(value) for value in column.tolist()]
+    return [None if is_missing(value) or value == "" else category_text(value) for value in column.tolist()]
 
 
 def encode(column: Column, feature: Feature, first_row: int = 0) -> Vector:
@@ -127,43 +123,23 @@ def guessed(texts: Sequence[str | None]) -> Column:
 
     A zero in front of other digits is part of a name: numbers are not written so, codes are.
     """
-    present = [text for text in texts if text is not None]
     as_text = np.array([*texts], dtype=object)
+    marked = [None if text in MISSING_MARKS else text for text in texts]
+    present = [text for text in marked if text is not None]
     if present and {text.lower() for text in present} <= set(BOOLEAN):
-        return np.array([None if text is None else text.lower() == "true" for text in texts], dtype=object)
+        return np.array([None if text is None else text.lower() == "true" for text in marked], dtype=object)
     if any(text[:1] == "0" and text[1:2].isdigit() for text in present):
         return as_text
     try:
-        return np.array([np.nan if text is None else float(text) for text in texts])
+        return np.array([np.nan if text is None else float(text) for text in marked])
     except ValueError:
         return as_text
 
 
-def stray_text(column: Column, feature: Feature, *, said: bool) -> str | None:
-    """The text that makes categories of a column of numbers, with its row; nothing where a person said its kind."""
-    if said or feature.kind != "category" or column.dtype.kind != "O":
-        return None
-    present = [(row, text) for row, text in enumerate(texts_of(column), start=1) if text is not None]
-    strays = [(row, text) for row, text in present if not _is_number(text)]
-    if not strays or len(strays) > (1 - MOSTLY) * len(present):
-        return None
-    row, text = strays[0]
-    return (
-        f"{feature.name} is taken as a category, as {text!r} in row {row:,} is no number; "
-        f"{len(present) - len(strays):,} of its {len(present):,} values are: say that it is a category, or mend the row"
-    )
-
-
 def _number(value: Any, truth: dict[str, float], feature: Feature, row: int) -> float:
+    if isinstance(value, str) and value in MISSING_MARKS:
+        return np.nan
     try:
         return truth[value.lower()] if isinstance(value, str) and value.lower() in truth else float(value)
     except (TypeError, ValueError) as error:
         raise InputError(f"feature {feature.name}: want numbers, got {value!r} in row {row:,}") from error
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

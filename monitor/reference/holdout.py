@@ -26,7 +26,8 @@ from monitor.limits import PROBED_ROWS
 from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.recalibration import ScoreKind
-from monitor.reference.feature_columns import Kinds, describe, encode, guessed, most_frequent, stray_text, texts_of
+from monitor.reference.column_notices import column_notices
+from monitor.reference.feature_columns import MISSING_MARKS, Kinds, describe, encode, guessed, most_frequent, texts_of
 from monitor.reference.segments import Names, segment_names
 from monitor.reference.table import checked_margins, checked_posteriors, class_names, class_numbers, positive_by_name
 from monitor.windows import Column, Window, is_missing, plain_column
@@ -100,17 +101,35 @@ def notices(path: Path, wanted: Wanted, schema: StreamSchema) -> tuple[str, ...]
     """What was guessed of the features and what was left out, for a person to confirm or to say otherwise."""
     first = next(_tables(path, PROBED_ROWS, lambda _read: None), {})
     columns = _typed(path, first, wanted.kinds)
-    said = [f"the column {name!r} is an index and no feature: left out" for name in first if _is_index(name)]
-    strays = {
-        f.name: stray
-        for f in schema.features
-        if (stray := stray_text(columns[f.name], f, said=wanted.kinds.of(f.name) is not None))
-    }
-    open_kinds = [f for f in schema.features if path.suffix == TEXT and wanted.kinds.of(f.name) is None]
+    about = list(column_notices([columns[f.name] for f in schema.features], schema.features, wanted.kinds))
+    about += [f"the column {name!r} is an index and no feature: left out" for name in first if _is_index(name)]
+    if beside := _beside_features(path):
+        about.append(f"left out, as features of an event stand under `features`: {', '.join(beside)}")
+    if path.suffix == TEXT:
+        about += _guesses(first, [f for f in schema.features if wanted.kinds.of(f.name) is None])
+    return tuple(about)
+
+
+def _guesses(first: Table, features: Sequence[Feature]) -> Iterator[str]:
+    """What a file of text was taken to say."""
     for kind, plural in (("number", "numbers"), ("category", "categories"), ("boolean", "true or false")):
-        if names := [f.name for f in open_kinds if f.kind == kind and f.name not in strays]:
-            said.append(f"guessed from text: {', '.join(names)} {'is' if len(names) == 1 else 'are'} taken as {plural}")
-    return (*strays.values(), *said)
+        if names := [f.name for f in features if f.kind == kind]:
+            yield f"guessed from text: {', '.join(names)} {'is' if len(names) == 1 else 'are'} taken as {plural}"
+    kinds = {f.name: f.kind for f in features}
+    for column in _feature_columns(first):
+        marks = [text for text in first[column] if text in MISSING_MARKS]
+        if marks and kinds.get(_feature_name(column), "category") != "category":
+            yield f"{_feature_name(column)}: {len(marks):,} values such as {marks[0]!r} are taken as missing"
+
+
+def _beside_features(path: Path) -> list[str]:
+    """Fields of JSON events that nobody reads."""
+    if path.suffix not in LINES:
+        return []
+    with path.open("rb") as file:
+        events = [msgspec.json.decode(line, type=dict[str, Any]) for line in islice(file, PROBED_ROWS)]
+    known = RESERVED | {"scores", "segment"}
+    return [field for field in dict.fromkeys(field for event in events for field in event) if field not in known]
 
 
 def holds_predictions(path: Path) -> bool:
@@ -203,11 +222,14 @@ def _of_rows(rows: Window) -> Chunk:
 
 def _chunk(table: Table, schema: StreamSchema, first_row: int) -> Chunk:
     if "label" not in table:
-        raise InputError("label: no event has one; a reference is built from labelled events")
-    labels = class_numbers([*table["label"]], schema.classes)
+        near = [column for column in table if column.strip().lower() == "label"]
+        hint = f"; is it {near[0]!r}?" if near else ""
+        raise InputError(f"label: no event has one; a reference is built from labelled events{hint}")
+    labels = class_numbers(_labels(table), schema.classes, first_row + 1)
     fields = _segment_fields(table)
     segments = segment_names(list(fields), [table[column] for column in fields.values()]) if fields else None
-    return Chunk(_posteriors(table, schema), labels, table_features(table, schema, first_row), segments)
+    features = table_features(table, schema, first_row)
+    return Chunk(_posteriors(table, schema, first_row), labels, features, segments)
 
 
 def _segment_fields(table: Table) -> dict[str, str]:
@@ -226,7 +248,7 @@ def table_features(table: Table, schema: StreamSchema, first_row: int) -> Matrix
     return np.column_stack(features) if features else None
 
 
-def _posteriors(table: Table, schema: StreamSchema) -> Matrix:
+def _posteriors(table: Table, schema: StreamSchema, first_row: int) -> Matrix:
     part = _part(table) or PARTS[schema.margins]
     try:
         if part in table:
@@ -243,7 +265,8 @@ def _posteriors(table: Table, schema: StreamSchema) -> Matrix:
         raise InputError(f"posteriors: no column {error}") from error
     if rows.ndim != 2 or rows.shape[1] != len(schema.classes):
         raise InputError(f"posteriors: want {len(schema.classes)} numbers in every event, got shape {rows.shape}")
-    return checked_margins(rows, least=1) if schema.margins else checked_posteriors(rows, least=1)
+    checked = checked_margins if schema.margins else checked_posteriors
+    return checked(rows, least=1, first_row=first_row + 1)
 
 
 def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
@@ -255,7 +278,7 @@ def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
         return wanted.classes
     if named:
         return named
-    labels = [label for label in first.get("label", ()) if not is_missing(label)]
+    labels = [label for label in _labels(first) if not is_missing(label)]
     if part is not None:
         return class_names(labels, None, len(first[part][0] or ()))
     if "score" in first:
@@ -267,7 +290,18 @@ def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
                 f"--positive {names[1]}"
             )
         return names if positive != names[0] else names[::-1]
-    raise InputError(f"{path}: no scores: want `posteriors`, `scores`, `score` or `prediction` in every event")
+    there = ", ".join(first)
+    raise InputError(
+        f"{path}: no scores: want `posteriors`, `scores`, `score` or `prediction` in every event; there is {there}"
+    )
+
+
+def _labels(table: Table) -> list[Any]:
+    """Each event's label; of text 1.0 is 1 again, which it was before a column had missing values."""
+    return [
+        label.removesuffix(".0") if isinstance(label, str) and re.fullmatch(r"-?\d+\.0", label) else label
+        for label in table.get("label", ())
+    ]
 
 
 def _positive(first: Table, classes: tuple[str, ...]) -> str | None:
@@ -366,6 +400,8 @@ def _csv_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
     with path.open("rb") as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
         lines = csv.reader(text)
         header = next(iter(_next_rows(path, lines, 1)), [])
+        if len(header) == 1 and (other := next((mark for mark in ";\t|" if mark in header[0]), "")):
+            raise InputError(f"{path}: want commas between columns, and dots in numbers; the header has {other!r}")
         if twice := sorted(name for name, times in Counter(header).items() if times > 1):
             raise InputError(f"{path}: want every column once, got {', '.join(twice)} more than once")
         while block := _next_rows(path, lines, rows):

@@ -141,6 +141,7 @@ def _shares(counts: Labels) -> list[float]:
 
 _TITLES = {
     "classes-exchanged": "Classes exchanged",
+    "decisions": "Decisions in place of probabilities",
     "worse-than-class-shares": "Worse than the class shares",
     "features": "How features were read",
 }

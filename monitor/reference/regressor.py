@@ -17,7 +17,9 @@ from monitor.limits import RELATION_ROWS
 from monitor.ports.schema import PREDICTION, Feature, StreamSchema
 from monitor.reference import artefact
 from monitor.reference.base import Arrays, FiledReference, Header
+from monitor.reference.column_notices import column_notices
 from monitor.reference.feature_columns import Kinds, read_features
+from monitor.reference.table import out_of_line
 from monitor.regression import Mixture, RelationNull, calibrate_relation, labels_wanted
 from monitor.shifts import FeatureProfile, profile_of, values_kept
 from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, RELATION_MISSING
@@ -91,7 +93,10 @@ class RegressionReference(FiledReference):
             frozen_vector(targets, "targets"),
             None if table is None else table.values,
             seed=seed,
-            notices=() if table is None else table.notices,
+            notices=[
+                *out_of_line(targets=targets, features=features),
+                *(() if table is None else column_notices(table.columns, table.features, kinds)),
+            ],
         )
 
     @classmethod
@@ -119,6 +124,7 @@ class RegressionReference(FiledReference):
         inputs = _inputs(profiles)
         design = relation_inputs(predictions, features, inputs)
         mixture, null, measured = _relation(design, targets, seed)
+        cautions = [{"cause": "features", "text": notice} for notice in notices]
         return cls(
             schema=schema,
             features=profiles,
@@ -132,7 +138,7 @@ class RegressionReference(FiledReference):
                 "rows": int(targets.size),
                 "seed": seed,
                 **measured,
-                **({"warnings": [{"cause": "features", "text": notice} for notice in notices]} if notices else {}),
+                **({"warnings": cautions} if cautions else {}),
                 **(facts or {}),
             },
             version="",

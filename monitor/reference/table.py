@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
 from monitor.errors import InputError
+from monitor.events import likely_scores
 from monitor.limits import LARGEST_MARGIN
 from monitor.tolerances import POSTERIOR_SUM
 from monitor.windows import Columns, is_frame, is_missing
@@ -66,17 +67,17 @@ def _of_vector(
     return ReadScores(checked_margins(matrix) if margins else checked_posteriors(matrix), names, meant)
 
 
-def checked_margins(values: ArrayLike, least: int = 2) -> Matrix:
+def checked_margins(values: ArrayLike, least: int = 2, first_row: int = 0) -> Matrix:
     """Margins as a matrix of numbers, one column for each class."""
     matrix = _of_classes(values, least)
     bad = ~(np.abs(matrix) <= LARGEST_MARGIN).all(axis=1)
     if bad.any():
         problem = f"are NaN, infinite or beyond {LARGEST_MARGIN:.0e}"
-        raise InputError(f"margins: {int(bad.sum())} rows {problem}, the first is row {int(bad.argmax())}")
+        raise InputError(f"margins: {int(bad.sum())} rows {problem}, the first is row {first_row + int(bad.argmax())}")
     return matrix
 
 
-def checked_posteriors(values: ArrayLike, least: int = 2) -> Matrix:
+def checked_posteriors(values: ArrayLike, least: int = 2, first_row: int = 0) -> Matrix:
     """Posteriors as a matrix that sums to one per row."""
     matrix = _of_classes(values, least)
     sums = matrix.sum(axis=1)
@@ -86,8 +87,8 @@ def checked_posteriors(values: ArrayLike, least: int = 2) -> Matrix:
         (f"do not sum to 1 within {POSTERIOR_SUM}", np.isfinite(sums) & (np.abs(sums - 1) > POSTERIOR_SUM)),
     ):
         if bad.any():
-            hint = "" if np.isnan(matrix).any() else '; are they margins? Then say so: scores = "margin"'
-            raise InputError(f"posteriors: {int(bad.sum())} rows {problem}, the first is row {int(bad.argmax())}{hint}")
+            row, hint = first_row + int(bad.argmax()), likely_scores(matrix[int(bad.argmax())])
+            raise InputError(f"posteriors: {int(bad.sum())} rows {problem}, the first is row {row}{hint}")
     return np.asarray(matrix / sums[:, None])
 
 
@@ -103,7 +104,7 @@ def _of_classes(values: ArrayLike, least: int) -> Matrix:
 def class_names(labels: Sequence[Any], classes: Iterable[Any] | None, columns: int) -> tuple[str, ...]:
     """The classes in posterior order: as given, else the sorted labels, which is what scikit-learn's models use."""
     if classes is not None:
-        names = tuple(str(name) for name in classes)
+        names = tuple(label_text(name) for name in classes)
         if len(names) != columns:
             raise InputError(f"classes: want one for each of the {columns} columns of the posteriors, got {len(names)}")
         if len(set(names)) != len(names):
@@ -111,7 +112,7 @@ def class_names(labels: Sequence[Any], classes: Iterable[Any] | None, columns: i
         return names
     seen = {label for label in labels if not is_missing(label)}
     if len(seen) == columns:
-        return tuple(str(name) for name in sorted(seen))
+        return tuple(label_text(name) for name in sorted(seen))
     if len(seen) > 1 and all(isinstance(label, int) and 0 <= label < columns for label in seen):
         return tuple(str(number) for number in range(columns))
     raise InputError(
@@ -133,22 +134,41 @@ def positive_by_name(names: tuple[str, ...]) -> str | None:
     return None
 
 
-def class_numbers(labels: Sequence[Any], names: tuple[str, ...]) -> Labels:
-    """Each label's class number. Labels are class names; whole numbers that are not names are class numbers."""
+def class_numbers(labels: Sequence[Any], names: tuple[str, ...], first_row: int = 0) -> Labels:
+    """Each label's class number. Labels are class names; whole numbers that are not names are class numbers.
+
+    An error counts rows from `first_row` on.
+    """
     numbers = {name: number for number, name in enumerate(names)}
     missing = [row for row, label in enumerate(labels) if is_missing(label) or str(label) == ""]
     if missing:
-        raise InputError(f"labels: {len(missing)} are missing, the first in row {missing[0]}; a reference needs all")
+        row = first_row + missing[0]
+        raise InputError(f"labels: {len(missing)} are missing, the first in row {row}; a reference needs all")
     seen = set(labels)
     if all(isinstance(label, int) for label in seen) and not {str(label) for label in seen} <= numbers.keys():
         numbers = {str(number): number for number in range(len(names))}
         if UNLABELLED in seen:
             raise InputError(f"labels: {sum(label == UNLABELLED for label in labels)} are missing ({UNLABELLED})")
-    unseen = sorted({str(label) for label in seen} - numbers.keys())
+    unseen = sorted({label_text(label) for label in seen} - numbers.keys())
     if unseen:
         raise InputError(f"labels: {unseen[:5]} are not among the classes {list(names)}")
-    lookup = {label: numbers[str(label)] for label in seen}
+    lookup = {label: numbers[label_text(label)] for label in seen}
     return np.fromiter((lookup[label] for label in labels), dtype=np.int64, count=len(labels))
+
+
+def label_text(label: Any) -> str:
+    """A class's name: 1 for 1 and for 1.0, as whole numbers come where a column once had missing values."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def out_of_line(**tables: Any) -> list[str]:
+    """A sentence about each table whose rows have the index (of pandas) of the first one's in another order."""
+    named = [(what, table.index) for what, table in tables.items() if hasattr(getattr(table, "index", None), "equals")]
+    return [
+        f"{named[0][0]} and {what} have the same index in another order: rows are taken as they stand, one by one"
+        for what, index in named[1:]
+        if not index.equals(named[0][1]) and set(index.tolist()) == set(named[0][1].tolist())
+    ]
 
 
 def plain_list(values: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from monitor.quality import log_losses
 from monitor.reference.class_order import fitting_columns
 from monitor.tolerances import WORSE_THAN_SHARES
 
-Cause = Literal["classes-exchanged", "worse-than-class-shares", "features"]
+Cause = Literal["classes-exchanged", "decisions", "worse-than-class-shares", "features"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ def of_scores(scores: Matrix, labels: Labels, schema: StreamSchema) -> list[Refe
     """All that the uncalibrated scores give reason for."""
     given = [exchanged_classes(scores, labels, schema)]
     if not schema.margins:
-        given.append(worse_than_class_shares(scores, labels))
+        given.append(decisions(scores) or worse_than_class_shares(scores, labels))
     return [warning for warning in given if warning is not None]
 
 
@@ -49,6 +49,17 @@ def exchanged_classes(scores: Matrix, labels: Labels, schema: StreamSchema) -> R
         f"{_entropy(labels, len(classes)):.3g}"
     )
     return ReferenceWarning("classes-exchanged", text)
+
+
+def decisions(posteriors: Matrix) -> ReferenceWarning | None:
+    """A warning where every score is 0 or 1."""
+    if not np.isin(posteriors, (0.0, 1.0)).all():
+        return None
+    text = (
+        "every score is 0 or 1: these are decisions and no probabilities, of which little can be learnt; "
+        "send what `predict_proba` says"
+    )
+    return ReferenceWarning("decisions", text)
 
 
 def worse_than_class_shares(posteriors: Matrix, labels: Labels) -> ReferenceWarning | None:

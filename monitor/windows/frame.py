@@ -90,7 +90,8 @@ def _named(table: Any) -> tuple[tuple[str, ...] | None, list[Any]]:
 def _unnamed(table: Any, what: str) -> list[Any]:
     matrix = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=object)
     if matrix.ndim != 2:
-        raise InputError(f"{what}: want shape (events, columns), got {matrix.shape}")
+        sparse = "; a sparse matrix has to be made dense (`toarray`)" if hasattr(table, "toarray") else ""
+        raise InputError(f"{what}: want a data frame or shape (events, columns), got {matrix.shape}{sparse}")
     return [matrix[:, j] for j in range(matrix.shape[1])]
 
 

@@ -151,19 +151,19 @@ def test_a_column_that_is_not_there_cannot_be_anything(
 
 def test_a_stray_text_among_numbers_is_named_with_its_row(my_shop: Shop, build: Command, tmp_path: Path) -> None:
     frame = my_shop.frame.astype({"amount": object})
-    frame.loc[41, "amount"] = "n/a"
+    frame.loc[41, "amount"] = "twelve"
     code, said = build(table(Shop(my_shop.model, my_shop.frame, my_shop.labels), tmp_path / "good.csv"))
     spoilt = pd.read_csv(tmp_path / "good.csv", dtype=str)
-    spoilt.loc[41, "amount"] = "n/a"
+    spoilt.loc[41, "amount"] = "twelve"
     spoilt.to_csv(tmp_path / "holdout.csv", index=False)
     code, said = build(tmp_path / "holdout.csv")
     assert code == 0
-    assert "amount is taken as a category, as 'n/a' in row 42 is no number; 3,999 of its 4,000 values are" in said
+    assert "amount is taken as a category, as 'twelve' in row 42 is no number; 3,999 of its 4,000 values are" in said
     code, said = build(tmp_path / "holdout.csv", "--number", "amount")
     assert code == 1
-    assert "feature amount: want numbers, got 'n/a' in row 42" in said
+    assert "feature amount: want numbers, got 'twelve' in row 42" in said
     in_python = Reference.fit(my_shop.scores(my_shop.frame), my_shop.labels, frame, estimator="em")
-    assert "amount is taken as a category, as 'n/a' in row 42 is no number" in repr(in_python)
+    assert "amount is taken as a category, as 'twelve' in row 42 is no number" in repr(in_python)
 
 
 def test_a_stray_text_far_down_the_file_is_named_with_its_row(tmp_path: Path, build: Command) -> None:

@@ -139,7 +139,7 @@ def test_whose_margin_one_number_is_has_to_be_said(my_shop: Shop, margins: np.nd
 
 
 def test_margins_are_not_taken_for_probabilities(my_shop: Shop, margins: np.ndarray) -> None:
-    with pytest.raises(InputError, match=r'are they margins\? Then say so: scores = "margin"'):
+    with pytest.raises(InputError, match=r'are these margins\? .* or scores="margin" in Python'):
         Reference.fit(np.column_stack([-margins, margins]), my_shop.labels)
 
 
@@ -192,7 +192,7 @@ def test_a_file_of_margins_that_says_nothing_is_refused_with_what_it_probably_is
     holdout[["score", "label"]].to_csv(tmp_path / "holdout.csv", index=False)
     code, told = command("reference", "build", "DIR/holdout.csv", "-o", "DIR/my.ref", "--positive", "fraud")
     assert code == 1
-    assert "are they margins? Then say so" in told
+    assert "are these margins? Then build the reference with --scores margin" in told
 
 
 def configuration(tmp_path: Path, stream: str = "", ends: str = "") -> None:

@@ -48,7 +48,7 @@ def test_every_complaint_of_the_table_of_traps_is_one_that_the_product_makes() -
     for words in (
         "look exchanged",
         "is `score` the probability of",
-        "are they margins?",
+        "are these margins?",
         "since the epoch?",
         "text where the reference has",
         "is taken as a category, as",
