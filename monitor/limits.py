@@ -160,3 +160,6 @@ WINDOWS_REMEMBERED = 1_000
 # and a hundred of ten classes and 300 coordinates take 2.4 MB.
 BLOCKS_KEPT = 100
 LATEST_BLOCKS = 20
+
+# Copies of a stream's learned weights: as many windows may be corrected by them before the first of them is settled.
+LEARNED_COPIES = 256

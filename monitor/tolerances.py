@@ -472,3 +472,29 @@ RECENT_CAP = 1e-4
 # held in 75 % after a change of regime; with both, in 91 % there, in 93 to 99 % elsewhere (7 streams, 3 models each).
 CANDIDATE_DISAGREEMENT = 2.0
 FAMILIAR_MIX = 2.0
+
+# What a window of labels leaves of what earlier ones have taught: half of it is gone after 23 windows. And how much is
+# known before any label, of the slope and of each intercept: as much as a hundred events say. With 10 a few labels a
+# window made scores of still streams worse by .0004 nats, with 20 by .0002 (tests/bench/labels).
+LEARNED_MEMORY = 0.97
+LEARNED_PRIOR = 20.0
+
+# Newton steps a window, and the longest: they start where the last window ended, which is near.
+LEARNED_STEPS = 2
+LEARNED_STEP = 1.0
+
+# Slopes outside of this are no recalibration: below it scores would be reversed, above it a few labels all agree.
+LEARNED_SLOPES = (0.0, 5.0)
+
+# How much the raw scores, the correction without labels, and the learned one are believed before any label. The first
+# decides the bound: windows together never lose more than k ln(1 / 0.5), with labels k windows late.
+PRIOR_WEIGHTS = (0.5, 0.25, 0.25)
+
+# Labels are no fair sample above this many standard errors, with sums over windows of which each forgets a fiftieth: by
+# chance in one window of ten thousand, as a sum is another one only every fifty windows.
+SELECTION_SCORE = 4.0
+SELECTION_MEMORY = 0.98
+
+# Windows in a row that settle without any label until corrections are no longer taken from what labels once taught. Of
+# windows of a hundred events in which one in a hundred is labelled, so many in a row never happen by chance.
+LEARNED_PATIENCE = 30

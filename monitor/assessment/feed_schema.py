@@ -13,6 +13,7 @@ from monitor.assessment.message import in_order
 from monitor.recalibration import (
     CalibrationMap,
     Cause,
+    Expert,
     InputCorrection,
     Recalibration,
     RegressionRecalibration,
@@ -23,6 +24,7 @@ from monitor.recalibration import (
 
 DESCRIBED = (
     CalibrationMap,
+    Expert,
     InputCorrection,
     Recalibration,
     RegressionRecalibration,

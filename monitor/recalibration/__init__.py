@@ -7,9 +7,10 @@ nothing at all for lists.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from monitor.recalibration.applying import corrected_rows, reweighted
+from monitor.recalibration.applying import corrected_rows, expert_rows, pooled_rows, reweighted
 from monitor.recalibration.calibration_map import CalibrationMap, CalibrationMethod, ScoreKind
 from monitor.recalibration.causes import Cause
+from monitor.recalibration.experts import Expert
 from monitor.recalibration.inputs_rule import May, gated
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity, identity, settled
 from monitor.recalibration.relation import RegressionRecalibration, RelationCorrection, RelationParameters
@@ -24,6 +25,7 @@ __all__ = [
     "CalibrationMap",
     "CalibrationMethod",
     "Cause",
+    "Expert",
     "Grounds",
     "InputCorrection",
     "KafkaFeed",
@@ -37,10 +39,12 @@ __all__ = [
     "ScoreKind",
     "Validity",
     "corrected_rows",
+    "expert_rows",
     "gated",
     "identity",
     "imply",
     "justified",
+    "pooled_rows",
     "reweighted",
     "settled",
 ]

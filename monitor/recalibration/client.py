@@ -16,7 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from monitor.recalibration.applying import corrected_row, corrected_rows, scored_threshold
+from monitor.recalibration.applying import (
+    corrected_row,
+    corrected_rows,
+    experts_of_posteriors,
+    pooled_row,
+    pooled_thresholds,
+    scored_threshold,
+)
 from monitor.recalibration.feeds import Feed, feed
 from monitor.recalibration.message import InputCorrection, Recalibration, settled
 from monitor.recalibration.relation import RegressionRecalibration, relation_inputs
@@ -126,7 +133,7 @@ class RecalibrationClient:
         if age > self._expires_after:
             reason = f"the last message is {age:.0f} s old: expired" + (f" ({self._trouble})" if self._trouble else "")
             return Status(False, reason, known.message, self._trouble)
-        return Status(known.message.apply, known.message.reason, known.message, self._trouble)
+        return Status(known.message.corrects, known.message.reason, known.message, self._trouble)
 
     def expect(self, classes: Iterable[Any]) -> None:
         """The order of the service's posteriors, unless `classes` said it: other models' corrections are dropped."""
@@ -167,7 +174,8 @@ class RecalibrationClient:
         """A softmax layer's biases, moved so that it decides as it would by corrected posteriors.
 
         Biases can move, but not sharpen or flatten: where the calibration has another slope than 1, posteriors come
-        out at the model's own; where it has none, or one for each class, by the class mix alone. `apply` does it all.
+        out at the model's own; where it has none, or one for each class, by the class mix alone. Where labels have
+        taught a pool of experts, biases follow what the correction would be without labels. `apply` does it all.
         Biases of margins can only be moved where one slope makes posteriors of all of them: else it is a ValueError.
         """
         known = self._current()
@@ -193,9 +201,14 @@ class RecalibrationClient:
         known = self._current()
         if known is not None and str(name) not in known.message.classes:
             raise ValueError(f"name: want one of {list(known.message.classes)}, got {name!r}")
-        if known is None or not known.message.apply:
+        if known is None or not known.message.corrects:
             return threshold
         message = known.message
+        if message.experts:
+            pool = experts_of_posteriors(message)
+            ys = (message.classes.index(str(name)),)
+            priors = message.source_priors
+            return pooled_thresholds(ys, threshold, priors, lambda rows: [pooled_row(row, pool) for row in rows])[0]
         calibrate = None if message.calibration is None or message.of_margins else message.calibration.row
         y = message.classes.index(str(name))
         return scored_threshold(y, threshold, message.source_priors, message.target_priors, calibrate)

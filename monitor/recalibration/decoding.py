@@ -8,6 +8,7 @@ from typing import Any
 
 from monitor.recalibration.calibration_map import calibration_map
 from monitor.recalibration.causes import Cause
+from monitor.recalibration.experts import experts_in
 from monitor.recalibration.first_version import cause_of, tree_of
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
 from monitor.recalibration.numbers import finite
@@ -49,6 +50,7 @@ def decoded(table: Mapping[str, Any]) -> Recalibration:
             reason=str(table["reason"]),
             target_errors=finite(table["target_errors"]) if "target_errors" in table else (),
             against=finite((table.get("against", 0.0),))[0],
+            experts=experts_in(table.get("experts", ()), len(classes)),
             calibration=None if calibration is None else calibration_map(calibration, len(classes)),
             tree=tree_of(table),
             complete=bool(table.get("complete", True)),

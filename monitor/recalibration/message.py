@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import SILENT, UNSURE, Cause
+from monitor.recalibration.experts import Expert
 from monitor.tolerances import HYSTERESIS_ODDS, NORMAL_95
 
 
@@ -89,6 +90,9 @@ class Recalibration:
     """What windows since have had to say against a correction that is kept: the logarithm of the odds."""
     complete: bool = True
     """Whether the window had all of its events; one that had not recommends nothing."""
+    experts: tuple[Expert, ...] = ()
+    """Where labels of earlier windows have come: the correction is this pool, and `apply`, `multipliers` and
+    `calibration` say what it would be without labels. Empty stands for none."""
 
     def withheld(self, cause: Cause, reason: str) -> Self:
         """The same estimate, not to be applied, nor any earlier one to be kept."""
@@ -105,7 +109,13 @@ class Recalibration:
             reason=reason,
             calibration=nothing.calibration,
             against=0.0,
+            experts=(),
         )
+
+    @property
+    def corrects(self) -> bool:
+        """Whether posteriors are to be corrected, in one way or the other."""
+        return self.apply or bool(self.experts)
 
     @property
     def of_margins(self) -> CalibrationMap | None:
@@ -121,8 +131,9 @@ def settled(previous: Recalibration | None, current: Recalibration) -> Recalibra
     correction ends once such windows have spoken for the source priors against it ten to one. A window with too few
     events or labels contradicts nothing: inputs and thresholds stay moved too. Any other window speaks for itself.
     """
-    if previous is None or current.classes != previous.classes:
-        return current
+    if previous is None or current.classes != previous.classes or current.experts:
+        return current  # a pool speaks for itself
+    previous = replace(previous, experts=())
     if previous.validity.reference != current.validity.reference:
         return current
     if current.cause in SILENT:

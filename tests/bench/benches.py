@@ -45,6 +45,7 @@ BENCHES = (
     Bench("verdicts", "how often the verdict is right"),
     Bench("feed", "whether corrected scores are better, and never worse"),
     Bench("streams", "whether it is right on real streams, in time order", data=True),
+    Bench("labels", "what a correction that is learned from late labels does to scores", data=True),
     Bench("regression", "adaptive mixtures of regressions"),
     Bench("regression_streams", "how often the verdict on a regression stream is wrong, and how soon it is right"),
     Bench("trees", "versatile decision trees", data=True),

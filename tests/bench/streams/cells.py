@@ -10,7 +10,7 @@ import numpy as np
 from tests.bench.streams import measures, watched
 from tests.bench.streams.made import KINDS, made_up
 from tests.bench.streams.measures import Figures
-from tests.bench.streams.models import trained
+from tests.bench.streams.models import MODELS, trained
 from tests.bench.streams.table import Table, from_file
 from tests.bench.streams.watched import Tally, Watched
 
@@ -65,7 +65,7 @@ def usual_block(table: Table) -> int:
 
 def cell(table: Table, block: int, name: str) -> Figures:
     """All figures of one model on one stream in windows of one length."""
-    over = Watched.of(table, trained(name, table), block)
+    over = Watched.of(table, trained(MODELS[name], table), block)
     began = time.process_time()
     reference = over.reference(over.held or [slice(table.fifth, 2 * table.fifth)])
     built = time.process_time() - began

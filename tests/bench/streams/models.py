@@ -30,10 +30,10 @@ MODELS: Mapping[str, Callable[[], Any]] = {
 }
 
 
-def trained(name: str, table: Table) -> Model:
-    """A model of this kind for a stream."""
+def trained(make: Callable[[], Any], table: Table) -> Model:
+    """A model for a stream."""
     rows = np.unique(np.linspace(0, table.fifth - 1, min(table.fifth, TRAINED_ROWS)).astype(np.int64))
-    fitted = make_pipeline(_columns(table, table.rows[rows]), MODELS[name]()).fit(table.rows[rows], table.labels[rows])
+    fitted = make_pipeline(_columns(table, table.rows[rows]), make()).fit(table.rows[rows], table.labels[rows])
     return lambda x: np.asarray(fitted.predict_proba(x), dtype=np.float64)
 
 

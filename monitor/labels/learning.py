@@ -1,0 +1,111 @@
+"""What late labels teach about a stream's scores, and the pool of corrections that follows from it. Pure.
+
+Three experts: the scores as they were; the correction that the window's own estimate implies without labels; and a
+recursive recalibration (`recursive`) of what the second one says, calibrated in any case. Their weights follow from how
+each has fared (`pool`). Nothing is switched on or off by a threshold, and no sequence of labels can make the pool worse
+than the scores as they were by more than
+
+    k ln(1 / prior weight of the scores as they were)
+
+nats of mean log loss in all windows together, where k is how many windows are under way at once. Where the labels are
+no fair sample (`selection`), the recalibration learns its slope from them alone: a class that is found more often moves
+the intercepts and not the slope. The intercepts are then those with which its mean over all events is that of the
+second expert.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import softmax
+
+from monitor.arrays import UNLABELLED, Labels, Matrix
+from monitor.calibration import balance
+from monitor.labels.pool import Copies, given_back, losses, taken
+from monitor.labels.recursive import Recursive, taught, untaught
+from monitor.labels.selection import NOTHING_SEEN, Selection, seen
+from monitor.recalibration import CalibrationMap, Expert, Recalibration, expert_rows
+from monitor.tolerances import LEARNED_PATIENCE, POSTERIOR_FLOOR
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What the settled windows of a stream have taught."""
+
+    recursive: Recursive
+    copies: Copies = ()
+    selection: Selection = NOTHING_SEEN
+    balanced: tuple[float, ...] = ()
+    """The intercepts that take the place of those that labels which are no fair sample would give."""
+    silence: int | None = None
+    """How many windows in a row have settled without any label; None before the first label."""
+
+
+def nothing_learned(classes: int) -> Learned:
+    """Before any label."""
+    return Learned(untaught(classes))
+
+
+def corrected(
+    before: Learned, window: str, unlearned: Recalibration, calibration: CalibrationMap | None
+) -> tuple[Learned, tuple[Expert, ...]]:
+    """The pool of a window whose correction would be `unlearned` without labels; the calibration is the reference's.
+
+    Empty before the first labels, and when none have come for long: what nothing checks promises nothing.
+    """
+    if before.silence is None or before.silence > LEARNED_PATIENCE:
+        return before, ()
+    copies, held = taken(before.copies, window)
+    if held is None:
+        return before, ()
+    raw, feed, learned = held.weights.tolist()
+    known, multipliers = before.recursive, applied(unlearned)
+    return replace(before, copies=copies), (
+        Expert(raw, unlearned.of_margins),
+        Expert(feed, unlearned.calibration, multipliers),
+        Expert(learned, calibration, multipliers, known.slope, before.balanced or known.intercepts),
+    )
+
+
+def applied(unlearned: Recalibration) -> tuple[float, ...]:
+    """The multipliers of a correction; none where it is not applied."""
+    return unlearned.multipliers if unlearned.apply else ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """A window whose labels have come."""
+
+    window: str
+    posteriors: Matrix
+    """Of all its events, as they were scored."""
+    labels: Labels
+    """-1 stands for an event without one."""
+    multipliers: tuple[float, ...]
+    """Of the correction that it had without labels; none where that was not applied."""
+    experts: Sequence[Expert]
+    """Its published pool."""
+
+
+def settled(before: Learned, one: Settled, calibration: CalibrationMap | None) -> Learned:
+    """After the labels of a window have come; the calibration is the reference's."""
+    window, posteriors, labels = one.window, one.posteriors, one.labels
+    labelled = labels != UNLABELLED
+    if not labelled.any():
+        silence = None if before.silence is None else before.silence + 1
+        return replace(before, copies=given_back(before.copies, window), silence=silence)
+    base = expert_rows(posteriors, Expert(1.0, calibration, one.multipliers))
+    z = np.log(np.maximum(base, POSTERIOR_FLOOR))
+    known = taught(before.recursive, z[labelled], labels[labelled])
+    corrections = [expert_rows(posteriors, expert)[labelled] for expert in one.experts]
+    selection = seen(before.selection, base, labelled)
+    balanced: tuple[float, ...] = ()
+    if selection.selected:
+        balanced = tuple(balance(softmax(known.slope * z, axis=1), base.mean(axis=0)).tolist())
+    return Learned(
+        recursive=known,
+        copies=given_back(before.copies, window, losses(corrections, labels[labelled])),
+        selection=selection,
+        balanced=balanced,
+        silence=0,
+    )
