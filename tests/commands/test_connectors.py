@@ -93,7 +93,11 @@ def test_a_connector_that_is_installed_beside_the_monitor_is_found(elsewhere: Pa
     labels = rows.random(4_000) < 0.25
     posteriors = np.where(labels, 0.99, 0.01)
     Reference.fit(
-        np.column_stack([1 - posteriors, posteriors]), labels.astype(int), classes=("no", "yes"), stream="s"
+        np.column_stack([1 - posteriors, posteriors]),
+        labels.astype(int),
+        classes=("no", "yes"),
+        stream="s",
+        estimator="em",
     ).save(tmp_path / "s.ref")
     (tmp_path / "shiftwatch.toml").write_text(CONFIGURATION, encoding="utf-8")
     subprocess.run(

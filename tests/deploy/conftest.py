@@ -32,7 +32,12 @@ def reference_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reference") / "world.ref"
     holdout = WORLD.holdout(10_000)
     Reference.fit(
-        holdout.posteriors, holdout.labels, holdout.features, classes=WORLD.classes, feature_names=WORLD.features
+        holdout.posteriors,
+        holdout.labels,
+        holdout.features,
+        classes=WORLD.classes,
+        feature_names=WORLD.features,
+        estimator="em",
     ).save(path)
     return path
 

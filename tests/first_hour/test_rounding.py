@@ -1,6 +1,7 @@
 """A producer that rounds, or sends single precision, has not changed anything: a calm window stays `stable`."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -38,6 +39,7 @@ WRITTEN = {
 CALIBRATIONS = {"boosted trees": "isotonic", "naive Bayes": "isotonic", "forest": "auto"}
 
 
+@cache
 def events(rows: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
     """Eight numbers, and a tariff of 0.1, 0.2 or 0.35: none of the three is a number in single precision."""
     x, y = make_classification(rows, 8, n_informative=5, n_classes=classes, class_sep=0.8, random_state=3)
@@ -45,6 +47,7 @@ def events(rows: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([x, tariff]), y
 
 
+@cache
 def streamed(model: ClassifierMixin, calibration: str = "temperature") -> tuple[Reference, np.ndarray, np.ndarray]:
     """The reference of a fitted model, and further events with what it says of them."""
     x, y = events(17_000)

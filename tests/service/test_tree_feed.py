@@ -40,7 +40,13 @@ def written(folder: Path, model: VersatileTreeClassifier | VersatileForestClassi
     model.fit(X[:ROWS], y[:ROWS])
     held = slice(ROWS, 2 * ROWS)
     Reference.fit(
-        model.predict_proba(X[held]), y[held], X[held], classes=["no", "yes"], feature_names=NAMES, stream="trees"
+        model.predict_proba(X[held]),
+        y[held],
+        X[held],
+        classes=["no", "yes"],
+        feature_names=NAMES,
+        stream="trees",
+        estimator="em",
     ).save(folder / "trees.ref")
     (folder / "outline.json").write_text(json.dumps(model.outline().to_message()))
     served = X[2 * ROWS :].copy()
