@@ -342,8 +342,11 @@ def _of_margins(fit_: Callable[[Matrix, Labels], Parameters]) -> Callable[[Matri
     def fitted(margins: Matrix, labels: Labels) -> Parameters:
         low, middle, high = np.quantile(margins, (0.25, 0.5, 0.75), axis=0)
         unit = float((high - low).max()) or float(margins.std()) or 1.0
-        found = fit_((margins - middle) / unit, labels)
-        return {"slopes": found["slopes"] / unit, "intercepts": found["intercepts"] - found["slopes"] * middle / unit}
+        parameters = fit_((margins - middle) / unit, labels)
+        return {
+            "slopes": parameters["slopes"] / unit,
+            "intercepts": parameters["intercepts"] - parameters["slopes"] * middle / unit,
+        }
 
     return fitted
 

@@ -60,8 +60,10 @@ def test_no_module_imports_itself_through_others() -> None:
 
 
 def test_a_module_imports_few_others() -> None:
-    beyond = sum(len(targets - FOUNDATION) for targets in EDGES.values())
-    assert beyond / len(EDGES) <= 3.5
+    """The foundation apart, and what doors list of their own rooms."""
+    doors = {module(path) for path in SOURCES if path.name == "__init__.py"}
+    beyond = [targets - FOUNDATION for name, targets in EDGES.items() if name not in doors]
+    assert sum(map(len, beyond)) / len(beyond) <= 3.5
 
 
 def test_each_class_name_stands_in_one_module() -> None:

@@ -89,7 +89,7 @@ def notes_of(metadata: str) -> Notes:
     try:
         if metadata.startswith(MARK):
             noted = metadata.partition("\n")[0].partition(" ")[2]
-            return dict(_note(one) for one in noted.split(",") if one)
+            return dict(_note(note) for note in noted.split(",") if note)
         return dict.fromkeys(msgspec.json.decode(metadata, type=_Before).streams, ALWAYS)
     except ValueError:
         return {}

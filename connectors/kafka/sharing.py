@@ -70,9 +70,9 @@ class Sharing:
     def elsewhere(self, stream: str, span: Span, now: float, ours: Collection[str]) -> bool:
         """Whether others have, or are about to read, events of a stream from this time; `ours` are all of ours."""
         return any(
-            _brings(seen, one, span, now)
+            _brings(seen, partition, span, now)
             for seen in self._seen.values()
-            for one in _standing_for(hashed(stream), seen.notes, ours)
+            for partition in _standing_for(hashed(stream), seen.notes, ours)
         )
 
 
@@ -80,13 +80,13 @@ def _standing_for(stream: int, notes: Notes, ours: Collection[str]) -> Collectio
     """The stream itself; or, where a partition brings more than are noted, those of ours that are among them."""
     if len(notes) < NOTED_STREAMS or stream <= max(notes):
         return (stream,)
-    return [hashed(one) for one in ours]
+    return [hashed(name) for name in ours]
 
 
 def _brings(seen: _Seen, stream: int, span: Span, now: float) -> bool:
     noted = seen.notes.get(stream)
     if noted is None or noted.oldest > span.newest:
         return False
-    newest = max(one.newest for one in seen.notes.values())
+    newest = max(note.newest for note in seen.notes.values())
     to_come = now - seen.since < STANDS_STILL and noted.newest >= newest - AGO
     return noted.newest >= span.oldest or to_come

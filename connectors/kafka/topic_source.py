@@ -321,7 +321,9 @@ class KafkaSource:
                 for stream, span in spans.items():
                     if now - self._saw[stream] < AGO:
                         newest[stream] = max(newest.get(stream, span.newest), span.newest)
-            self._spread = frozenset(one for one, at in newest.items() if self._elsewhere(one, Span(at - AGO, at)))
+            self._spread = frozenset(
+                stream for stream, at in newest.items() if self._elsewhere(stream, Span(at - AGO, at))
+            )
 
     def _look_again(self) -> None:
         """The group has shared its partitions out anew, and the topics may have more of them than before."""

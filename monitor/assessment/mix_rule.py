@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from monitor.arrays import Flags, Vector
-from monitor.priors.estimate import PriorEstimate
+from monitor.priors import PriorEstimate
 from monitor.shifts import cohen_w
 from monitor.tolerances import LEAST_ERROR, MIX_FACTOR, MIX_FLOOR, NORMAL_95, VERDICT_LEVEL
 
@@ -92,8 +92,8 @@ def held_against(
     rules = [rule.classes.get(name, ClassRule()) for name in names]
     family = rule.level / 3
     p_values = _p_values(priors, source, variances, events, hold_out_events)
-    levels = np.array([family if one.level is None else one.level for one in rules])
-    unsure = np.array([one.level is not None for one in rules]) & (p_values >= levels)
+    levels = np.array([family if rule.level is None else rule.level for rule in rules])
+    unsure = np.array([rule.level is not None for rule in rules]) & (p_values >= levels)
     left_out = _allowed(rules, priors - source) | unsure
     free = np.flatnonzero(~left_out)
     if free.size < 2 or not priors[free].sum() > 0:
@@ -122,5 +122,8 @@ def _p_values(p: Vector, pi: Vector, variances: Vector, events: int, hold_out_ev
 def _allowed(rules: list[ClassRule], change: Vector) -> Flags:
     """Classes that moved as they may."""
     return np.array(
-        [(one.may == "rise" and d > 0) or (one.may == "fall" and d < 0) for one, d in zip(rules, change, strict=True)]
+        [
+            (rule.may == "rise" and d > 0) or (rule.may == "fall" and d < 0)
+            for rule, d in zip(rules, change, strict=True)
+        ]
     )

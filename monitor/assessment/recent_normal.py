@@ -27,10 +27,7 @@ from monitor.assessment.baseline import Baseline
 from monitor.assessment.classifier import AssessedReference, Assessment
 from monitor.assessment.reasons import NAMED, p_text
 from monitor.assessment.verdict import Evidence, Verdict, decide
-from monitor.shifts import cohen_w, prepare
-from monitor.shifts.correction import holm
-from monitor.shifts.variation import Law
-from monitor.shifts.window_profile import Lens, WindowProfile, lens
+from monitor.shifts import Law, Lens, WindowProfile, cohen_w, holm, lens, prepare
 from monitor.tolerances import (
     FEWEST_BLOCKS,
     FIT_FLOOR,
@@ -93,9 +90,9 @@ def against_recent(
     profile = of_reference.profile(assessment.mean, assessment.events)
     if profile is None:
         return assessment, normal
-    names = tuple(one.feature.name for one in reference.features)
-    found, after = judged(normal, profile, assessment.verdict, Named(assessment.classes, names))
-    return with_recent(assessment, found), after
+    names = tuple(profile_of_feature.feature.name for profile_of_feature in reference.features)
+    said, after = judged(normal, profile, assessment.verdict, Named(assessment.classes, names))
+    return with_recent(assessment, said), after
 
 
 def with_recent(assessment: Assessment, found: Baseline | None) -> Assessment:
@@ -142,7 +139,7 @@ def judged(
         return None, _with_profile(RecentNormal(), profile)
     away = _away(normal, profile)
     known = len(normal.statistics) >= FEWEST_BLOCKS
-    found = _baseline(normal, away, reference, named, level) if known else None
+    baseline = _baseline(normal, away, reference, named, level) if known else None
     inputs, statistic = normal.input_statistics, _capped(away.statistic, normal.statistics)
     after = msgspec.structs.replace(
         _with_profile(normal, profile, share=float(np.exp((statistic - away.statistic) / 2))),
@@ -151,7 +148,7 @@ def judged(
         gaps=_longer(normal.gaps, tuple(away.profile.shares.tolist())),
         unknown=_longer(normal.unknown, reference is Verdict.UNKNOWN_CLASS),
     )
-    return found, after
+    return baseline, after
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,14 +211,14 @@ def _reasons(
         return (mix, f"everything else is as in recent windows (p {p_text(p_value)})")
     misfit = f"not as recent windows were (p {p_text(p_value)}, {effect:.2f} sd apart)"
     which = ", ".join(moved[:NAMED]) + (f" and {len(moved) - NAMED} more" if len(moved) > NAMED else "")
-    told = [misfit]
+    sentences = [misfit]
     if moved:
-        told.append(f"{which} moved; all else is as it was" if explained else f"most in {which}")
+        sentences.append(f"{which} moved; all else is as it was" if explained else f"most in {which}")
     if verdict is Verdict.PRIOR_AND_COVARIATE_SHIFT:
-        told.append(mix)
+        sentences.append(mix)
     if verdict is Verdict.UNKNOWN_CLASS:
-        told.append("some events lie where no class of the reference was, which was not so lately")
-    return tuple(told)
+        sentences.append("some events lie where no class of the reference was, which was not so lately")
+    return tuple(sentences)
 
 
 def _mix_sentence(classes: Sequence[str], before: Vector, now: Vector) -> str:
@@ -298,7 +295,7 @@ def _with_profile(normal: RecentNormal, profile: WindowProfile, share: float = 1
         windows=normal.windows + 1,
         means=means.astype(np.float32).tobytes(),
         weights=tuple(weights),
-        misses=tuple(_longer(past, one) for past, one in zip(normal.misses, misses, strict=True)),
+        misses=tuple(_longer(past, latest) for past, latest in zip(normal.misses, misses, strict=True)),
     )
 
 

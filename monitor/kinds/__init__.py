@@ -6,7 +6,7 @@ from monitor.kinds.assessed import Assessed
 from monitor.kinds.class_mix import ClassMixAnswer
 from monitor.kinds.classifier import CLASSIFIER
 from monitor.kinds.kind import AnyKind, Declared, Kind
-from monitor.kinds.reading import Answer, AnyReading, ModelFacts, Reading, Sample, reading_of
+from monitor.kinds.reading import Answer, AnswerT_co, AnyReading, ModelFacts, Reading, Sample, reading_of
 from monitor.kinds.regressor import REGRESSOR
 from monitor.kinds.relation import RelationAnswer
 from monitor.reference import FiledReference, artefact
@@ -14,6 +14,7 @@ from monitor.reference import FiledReference, artefact
 __all__ = [
     "KINDS",
     "Answer",
+    "AnswerT_co",
     "AnyReading",
     "Assessed",
     "ClassMixAnswer",
@@ -28,7 +29,7 @@ __all__ = [
     "reading_of",
 ]
 
-KINDS: dict[str | None, AnyKind] = {one.reference.task: one for one in (CLASSIFIER, REGRESSOR)}
+KINDS: dict[str | None, AnyKind] = {kind.reference.task: kind for kind in (CLASSIFIER, REGRESSOR)}
 """By what the header of a reference's file calls its task."""
 
 

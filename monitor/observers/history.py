@@ -201,12 +201,14 @@ class History:
         before, now = self._snapshot, self.now()
         tracks = {}
         for stream, segments in known.items():
-            shown = {name: one for name, one in segments.items() if one.reference == before.facts[stream].reference}
+            shown = {
+                name: track for name, track in segments.items() if track.reference == before.facts[stream].reference
+            }
             earlier = before.tracks.get(stream, {})
             tracks[stream] = {
-                name: Track(one, earlier[name].assessed_at if _same(earlier.get(name), one) else now)
-                for name, one in shown.items()
-                if one.entries(WINDOWS)
+                name: Track(track, earlier[name].assessed_at if _same(earlier.get(name), track) else now)
+                for name, track in shown.items()
+                if track.entries(WINDOWS)
             }
         return self._showing(tracks)
 

@@ -52,15 +52,15 @@ def microseconds(times: ArrayLike, rows: int) -> Labels:
     if given.dtype == object:
         given = given.astype("datetime64[us]")
     if given.dtype.kind == "M":
-        missing, found = np.isnat(given), given.astype("datetime64[us]").astype(np.int64)
+        missing, micros_since = np.isnat(given), given.astype("datetime64[us]").astype(np.int64)
     elif given.dtype.kind in "iuf":
         missing = ~np.isfinite(given)
-        found = np.where(missing, 0, given.astype(np.float64) * 1_000).astype(np.int64)
+        micros_since = np.where(missing, 0, given.astype(np.float64) * 1_000).astype(np.int64)
     else:
         raise InputError(f"times: want datetimes or epoch milliseconds, got {given.dtype}")
     if missing.any():
         raise InputError(f"times: {int(missing.sum())} are missing, the first in row {int(missing.argmax())}")
-    return found
+    return micros_since
 
 
 def cut(block: Block, rows: int, times: Labels | None = None) -> Cut:
@@ -129,7 +129,9 @@ def summarised(
     brier = ((unseen - np.eye(classes)[rows.labels]) ** 2).sum(axis=1)
     expected = 1.0 - (unseen**2).sum(axis=1)
     columns = np.zeros((rows.labels.size, 0)) if rows.features is None else rows.features
-    compared = [_compared(columns[:, j], one, rows.labels, cut, counts) for j, one in enumerate(reference.features)]
+    compared = [
+        _compared(columns[:, j], profile, rows.labels, cut, counts) for j, profile in enumerate(reference.features)
+    ]
     scores = [_compared(rows.posteriors[:, y], c, rows.labels, cut, counts) for y, c in enumerate(reference.posteriors)]
     return Blocks(
         length=cut.length,

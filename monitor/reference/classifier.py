@@ -26,7 +26,7 @@ from monitor.reference.column_notices import column_notices, likely_labels
 from monitor.reference.earlier import scores_before
 from monitor.reference.estimator_choice import simulate
 from monitor.reference.feature_columns import Kinds, read_features
-from monitor.reference.segments import Names, Part, fields_of, named_segments, of_names, of_segment, profiles
+from monitor.reference.segments import Names, SegmentHoldOut, fields_of, named_segments, of_names, of_segment, profiles
 from monitor.reference.table import class_numbers, out_of_line, plain_list, read_scores
 from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
@@ -95,7 +95,7 @@ class Reference(FiledReference):
         own = frozenset() if self.segments is None else frozenset(fields_of(self.segments))
         return own | {feature.name for feature in self.schema.features}
 
-    def of_segment(self, window: Window) -> Part:
+    def of_segment(self, window: Window) -> SegmentHoldOut:
         """What a segment's window is held against: the hold-out events of the same segment, where there are enough."""
         return of_segment(window, self)
 

@@ -44,8 +44,8 @@ def _classes(reference: Reference) -> list[str]:
         f"  estimator    {reference.estimator}, of {len(reference.statistics)}",
     ]
     if reference.segments is not None:
-        told = (f"{field} ({values} values)" for field, values in fields_of(reference.segments).items())
-        lines.append(f"  segments     {', '.join(told)}")
+        fields = (f"{field} ({values} values)" for field, values in fields_of(reference.segments).items())
+        lines.append(f"  segments     {', '.join(fields)}")
     lines.append("  classes")
     width = max(map(len, reference.classes))
     for name, count, prior in zip(reference.classes, reference.class_counts, reference.source_priors, strict=True):

@@ -147,8 +147,8 @@ def _margins(path: Path, first: Table, wanted: Wanted) -> bool:
     """Whether scores are margins, by what is said or by where they stand."""
     part = _part(first)
     if part is not None and wanted.scores not in (None, "margin" if part == "scores" else "posterior"):
-        place = "scores" if part == "posteriors" else "posteriors"
-        raise InputError(f"{path}: `{part}` holds no {wanted.scores}s: those stand under `{place}`")
+        instead = "scores" if part == "posteriors" else "posteriors"
+        raise InputError(f"{path}: `{part}` holds no {wanted.scores}s: those stand under `{instead}`")
     return part == "scores" or wanted.scores == "margin"
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Names = NDArray[np.object_]
 
 
-class Part(NamedTuple):
+class SegmentHoldOut(NamedTuple):
     """What a segment's window is held against, the window as that reference reads it, and what has to be said of it."""
 
     reference: "Reference"
@@ -43,15 +43,15 @@ class Part(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def of_segment(window: Window, reference: "Reference") -> Part:
+def of_segment(window: Window, reference: "Reference") -> SegmentHoldOut:
     """The reference of a segment's window, whose columns are in the reference's order."""
     own = _own(reference, _names(window))
     if own is not None:
-        return Part(own, window, _few(own, reference))
+        return SegmentHoldOut(own, window, _few(own, reference))
     fixed = _fixed(window, reference)
     names = ", ".join(reference.schema.features[j].name for j in fixed)
     said = f"the hold-out has too few events of {window.key.segment} to tell what is usual there: held against all"
-    return Part(
+    return SegmentHoldOut(
         _without(reference, fixed),
         window if window.features is None else replace(window, features=_columns(window.features, fixed)),
         (said + (f", without {names}, which the segment fixes" if fixed else ""),),
@@ -91,8 +91,8 @@ def _rows(reference: "Reference", values: Mapping[str, str]) -> Flags:
     known = reference.segments
     of_name = [] if known is None else [segment_values(name) for name in known.names]
     for field, text in values.items():
-        if known is not None and any(field in one for one in of_name):
-            inside &= np.array([one.get(field) == text for one in of_name], dtype=np.bool_)[known.codes]
+        if known is not None and any(field in values for values in of_name):
+            inside &= np.array([values.get(field) == text for values in of_name], dtype=np.bool_)[known.codes]
         elif field in names and reference.sample.features is not None:
             column = reference.sample.features[:, names[field]]
             inside &= column == _code(reference.schema.features[names[field]], text)

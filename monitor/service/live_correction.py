@@ -30,7 +30,9 @@ class Correcting:
 
     def __init__(self, watched: Mapping[str, Watched], committed: Callable[[str], Known]) -> None:
         """`committed` is what is known of a stream after the last window that has been published."""
-        self._nothing = {name: _nothing(one.reference) for name, one in watched.items() if one.corrected == "live"}
+        self._nothing = {
+            name: _nothing(stream.reference) for name, stream in watched.items() if stream.corrected == "live"
+        }
         self._committed = committed
 
     def corrected(self, scored: Mapping[str, Scored], fresh: Mapping[str, Flags]) -> Iterator[Message]:

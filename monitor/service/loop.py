@@ -126,7 +126,7 @@ class Service:
         self._under_way = UnderWay[Answers]()
         self._states = StreamStates({stream: each.concerns for stream, each in watched.items()}, sink)
         self._correcting = Correcting(watched, self._states.committed_of)
-        self._whole = WholeWindows(source, {stream: one.spread for stream, one in watched.items()}, self._tell)
+        self._whole = WholeWindows(source, {stream: each.spread for stream, each in watched.items()}, self._tell)
         self._refused = False
         self._uncommitted = False
         """Whether records were read that no checkpoint counts yet."""

@@ -11,6 +11,7 @@ from monitor.shifts.comparable import (
     features_written,
     reference_written,
 )
+from monitor.shifts.correction import holm
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.detector_value import DetectorValue
 from monitor.shifts.diagnosis import Diagnosis, diagnose
@@ -21,6 +22,8 @@ from monitor.shifts.outline import Outline, follow
 from monitor.shifts.prepared import Prepared, SortedColumn, column_of, mapped_rows, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
 from monitor.shifts.resolution import SINGLE, WrittenColumn, coarsened_table
+from monitor.shifts.variation import Law
+from monitor.shifts.window_profile import Lens, WindowProfile, lens
 
 if TYPE_CHECKING:
     from monitor.shifts.trees import VersatileForestClassifier, VersatileTreeClassifier
@@ -32,6 +35,8 @@ __all__ = [
     "Diagnosis",
     "Explanation",
     "FeatureProfile",
+    "Law",
+    "Lens",
     "Match",
     "Move",
     "Novelty",
@@ -42,6 +47,7 @@ __all__ = [
     "Tested",
     "VersatileForestClassifier",
     "VersatileTreeClassifier",
+    "WindowProfile",
     "WrittenColumn",
     "coarsened_table",
     "cohen_w",
@@ -53,6 +59,8 @@ __all__ = [
     "diagnose",
     "features_written",
     "follow",
+    "holm",
+    "lens",
     "mapped_rows",
     "prepare",
     "profile_of",

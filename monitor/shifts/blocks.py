@@ -125,9 +125,9 @@ class BlockSums:
         inside = np.flatnonzero(of_row >= 0)
         _, block = np.unique(of_row[inside], return_inverse=True)
         number = int(block.max(initial=-1)) + 1
-        place = block * classes + labels[inside]
-        order = np.argsort(place, kind="stable")
-        counts = np.bincount(place, minlength=number * classes)
+        cell = block * classes + labels[inside]
+        order = np.argsort(cell, kind="stable")
+        counts = np.bincount(cell, minlength=number * classes)
         sums = np.zeros((number * classes, rows.shape[1]))
         there = counts > 0
         sums[there] = np.add.reduceat(rows[inside[order]], (np.cumsum(counts) - counts)[there], axis=0)

@@ -94,13 +94,13 @@ def _beyond_blocks(
     """The same held against how far the blocks of the hold-out are from each other, where there are blocks."""
     if not laws:
         return moves
-    found = []
+    moves_found = []
     for move, law, column in zip(moves, laws, columns, strict=True):
         size = categories.effective_size(column.class_counts, priors * (1 - column.missing))
         p_value = max(move.p_value, law.p_value(move.distance, move.n * size / max(move.n + size, 1)))
         missing_p = max(move.missing_p, law.missing_p(move.missing_rate - move.expected_missing_rate))
-        found.append(replace(move, p_value=p_value, missing_p=missing_p))
-    return found
+        moves_found.append(replace(move, p_value=p_value, missing_p=missing_p))
+    return moves_found
 
 
 def corrected(moves: list[Move], level: float) -> tuple[Move, ...]:

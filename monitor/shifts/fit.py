@@ -202,8 +202,8 @@ def _by_others(known: _Scatter) -> Iterator[Matrix]:
 
 
 def _between_blocks(moments: Moments) -> tuple[Variation | None, Law | None]:
-    found = block_matches(moments)
-    return (None, None) if found is None else (found.variation, found.law)
+    matches = block_matches(moments)
+    return (None, None) if matches is None else (matches.variation, matches.law)
 
 
 def exchangeable(products: Matrix, b: Matrix) -> bool:

@@ -392,10 +392,10 @@ def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | slice) -
     """The moments of mapped rows that are those of the sample, or some of them."""
     labels, classes = reference.labels[picked], reference.class_counts.size
     counts = np.bincount(labels, minlength=classes).astype(np.float64)
-    found = _moments(rows, labels, counts, reference.source_priors)
+    moments = _moments(rows, labels, counts, reference.source_priors)
     if reference.hold_out is None:
-        return found
-    return replace(found, blocks=BlockSums.of(rows, labels, reference.hold_out.of_sample[picked], classes))
+        return moments
+    return replace(moments, blocks=BlockSums.of(rows, labels, reference.hold_out.of_sample[picked], classes))
 
 
 def _moments(mapped: Matrix, labels: Labels, counts: Vector, source_priors: Vector) -> Moments:

@@ -7,7 +7,7 @@ import msgspec
 from monitor.kinds import Reading, kind_of
 from monitor.labels import Outcome, OutcomeResult
 from monitor.limits import SEGMENT_WINDOWS
-from monitor.reference.base import FiledReference
+from monitor.reference import FiledReference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
 

@@ -7,7 +7,7 @@ applied while labels show that the estimates are off.
 import msgspec
 
 from monitor.recalibration import Recalibration, settled
-from monitor.reference.base import FiledReference
+from monitor.reference import FiledReference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
 

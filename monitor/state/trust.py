@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
-from monitor.labels import Outcome
-from monitor.labels.outcomes import trusted
+from monitor.labels import Outcome, trusted
 from monitor.labels.trust import Shown, judged, shown
 from monitor.recalibration import Cause
 from monitor.reference import FiledReference

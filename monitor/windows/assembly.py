@@ -105,7 +105,9 @@ class Windowing:
         self._only = next(iter(plans)) if len(plans) == 1 else None
         self._clocks: dict[str, _PartitionClock] = {}
         self._awaiting_labels = frozenset(awaiting_labels)
-        self._remembered = max((2 * (one.plan.size + one.plan.lateness) for one in self._timed.values()), default=0)
+        self._remembered = max(
+            (2 * (windows.plan.size + windows.plan.lateness) for windows in self._timed.values()), default=0
+        )
         """For so long after it a window may still have to say what a partition lacks."""
         self.mark: int | None = NEVER
         """Up to where event time had come when the last window closed, or at the last `close`; None after all."""
@@ -287,12 +289,12 @@ class Windowing:
         """
         key = window.key
         gaps = {
-            one.gap
+            gap.gap
             for clock in self._clocks.values()
             if key.stream in clock.brought
-            for one in clock.lacks
-            for around in [lateness if one.gap is Gap.SKIPPED else 0]
-            if one.touches(key.stream, key.start - around, key.end + around)
+            for gap in clock.lacks
+            for around in [lateness if gap.gap is Gap.SKIPPED else 0]
+            if gap.touches(key.stream, key.start - around, key.end + around)
         }
         if window.counts.sampled_out:
             gaps.add(Gap.SAMPLED)
@@ -310,7 +312,7 @@ class Windowing:
     def _published(self, mark: int) -> None:
         for clock in self._clocks.values():
             clock.closed = max(clock.closed, mark)
-            clock.lacks = tuple(one for one in clock.lacks if one.last + self._remembered > mark)
+            clock.lacks = tuple(gap for gap in clock.lacks if gap.last + self._remembered > mark)
         for timed in self._timed.values():
             timed.prune(mark)
 

@@ -91,12 +91,14 @@ class Stretch:
 
 def widened(stretches: tuple[Stretch, ...], more: Stretch) -> tuple[Stretch, ...]:
     """With one more stretch; those of one kind and stream become one, so that there are never many."""
-    same = [one for one in stretches if (one.gap, one.stream) == (more.gap, more.stream)]
-    others = tuple(one for one in stretches if one not in same)
+    same = [stretch for stretch in stretches if (stretch.gap, stretch.stream) == (more.gap, more.stream)]
+    others = tuple(stretch for stretch in stretches if stretch not in same)
     first, last = min([more.first, *(s.first for s in same)]), max([more.last, *(s.last for s in same)])
     return (*others, replace(more, first=first, last=last))
 
 
 def followed(stretches: tuple[Stretch, ...], time: int) -> tuple[Stretch, ...]:
     """An event at this time has followed the stretches that were open."""
-    return tuple(replace(one, last=max(one.first, time)) if one.last == OPEN else one for one in stretches)
+    return tuple(
+        replace(stretch, last=max(stretch.first, time)) if stretch.last == OPEN else stretch for stretch in stretches
+    )

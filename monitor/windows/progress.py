@@ -102,7 +102,7 @@ def to_stored(progress: PartitionProgress) -> Progress:
         progress.closed,
         counted,
         progress.outcomes,
-        tuple((one.gap, one.stream, one.first, one.last) for one in progress.lacks),
+        tuple((stretch.gap, stretch.stream, stretch.first, stretch.last) for stretch in progress.lacks),
     )
     return Progress(progress.offset, msgspec.json.encode(state).decode())
 

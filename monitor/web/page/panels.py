@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic
 
-from monitor.kinds.reading import AnswerT_co, Reading
+from monitor.kinds import AnswerT_co, Reading
 from monitor.labels import OutcomeResult
 from monitor.observers import StreamFacts, Track
 from monitor.web.page import charts
