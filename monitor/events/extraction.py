@@ -159,12 +159,17 @@ class Extractor:
 
 
 def label_numbers(classes: Sequence[str]) -> dict[str | int | None, int]:
-    """Class numbers by name; classes that are named by whole numbers may be written as JSON numbers too."""
+    """Class numbers by name; classes that are named by whole numbers, or true and false, may be written as such too.
+
+    In Python true is 1, so that either stands for the other where only one of them is a class.
+    """
     numbers: dict[str | int | None, int] = {None: UNLABELLED}
     for number, name in enumerate(classes):
         numbers[name] = number
         if name.lstrip("-").isdecimal() and str(int(name)) == name:
             numbers[int(name)] = number
+        if name.lower() in ("true", "false"):
+            numbers[name.lower() == "true"] = number
     return numbers
 
 

@@ -15,5 +15,10 @@ def likely_scores(row: Vector) -> str:
     if row.max() <= 0 and abs(np.exp(row).sum() - 1) <= POSTERIOR_SUM:
         return "; are these logarithms? Take their exp"
     if row.max() > 1 + POSTERIOR_SUM or row.min() < -POSTERIOR_SUM:
-        return '; are these margins? Then build the reference with --scores margin, or scores="margin" in Python'
+        # One number p of two classes came in as 1 - p and p.
+        percentages = (
+            "percentages? Or " if row.size == 2 and 10 < row.max() <= 100 and abs(row.sum() - 1) < 1e-9 else ""
+        )
+        margins = 'margins? Then build the reference with --scores margin, or scores="margin" in Python'
+        return f"; are these {percentages}{margins}"
     return ""

@@ -6,6 +6,7 @@ that does not fit is looked at again field by field: only then does its reason n
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -82,7 +83,7 @@ def wire(schema: StreamSchema, segment_fields: Sequence[str] = (), identified: b
         fields.append(Field("prediction", float | None, Reason.BAD_PREDICTION))
     if schema.features:
         fields.append(Field("features", _features(schema.features), Reason.BAD_FEATURES))
-    fields.append(Field("label", (str | int if schema.classes else float) | None, Reason.BAD_LABEL))
+    fields.append(Field("label", (str | int | bool if schema.classes else float) | None, Reason.BAD_LABEL))
     if segment_fields:
         fields.append(Field("segment", _segment(segment_fields), Reason.BAD_SEGMENT))
     event = msgspec.defstruct(
@@ -165,8 +166,8 @@ def find_fault(record: bytes, wires: Mapping[str, Wire]) -> Fault:
     except RecursionError:
         return Fault(Reason.TOO_DEEP, "nested too deeply")
     except UNREADABLE as error:
-        hint = "; JSON has no NaN: write null for a missing value" if _only_not_finite(record) else ""
-        return Fault(Reason.NOT_FINITE if hint else Reason.NOT_JSON, f"{error}{hint}")
+        reason, hint = _likely_form(record)
+        return Fault(reason, f"{error}{hint}")
     stream, fault = _stream_of(given, wires)
     if fault is not None:
         return fault
@@ -178,6 +179,15 @@ def find_fault(record: bytes, wires: Mapping[str, Wire]) -> Fault:
                 detail = _kind_hint(wires[stream].schema, given) if field.reason is Reason.BAD_FEATURES else ""
                 return Fault(_closer_reason(field, given[field.name], str(error)), detail or str(error), stream)
     return Fault(Reason.AMBIGUOUS, "a field is given twice", stream)
+
+
+def _likely_form(record: bytes) -> tuple[Reason, str]:
+    """What was written in place of JSON, one event a line."""
+    if _only_not_finite(record):
+        return Reason.NOT_FINITE, "; JSON has no NaN: write null for a missing value"
+    if record.startswith(BOM_UTF8):
+        return Reason.NOT_JSON, "; it begins with a byte order mark: write UTF-8 without one"
+    return Reason.NOT_JSON, "; want a whole event in each line" if record.rstrip()[-1:] in (b"{", b"[", b",") else ""
 
 
 def _stream_of(given: Mapping[str, msgspec.Raw], wires: Mapping[str, Wire]) -> tuple[str, Fault | None]:

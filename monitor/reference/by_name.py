@@ -28,6 +28,8 @@ def matched(window: Window, schema: StreamSchema) -> Window:
 
 def remarks(window: Window, features: tuple[Feature, ...]) -> tuple[str, ...]:
     """Which columns of the window's frame are missing, unknown, or of another kind than the reference's."""
+    if features and window.events and window.features is not None and np.isnan(window.features).all():
+        return ("no event has any of the features that the reference knows",)
     columns = None if window.unread is None else window.unread.features
     if columns is None or columns.names is None or not features:
         return ()

@@ -13,6 +13,8 @@ from scipy import sparse
 from monitor import Reference, RegressionReference, Window, assess
 from monitor.commands.cli import main
 from monitor.errors import InputError
+from monitor.events import Decoder
+from monitor.ports import RawBatch
 from tests.first_hour.shop import Shop
 
 Fit = Callable[..., Reference]
@@ -200,3 +202,60 @@ def test_features_beside_the_field_of_features_are_not_left_out_in_silence(
     ]
     (tmp_path / "x.jsonl").write_text("\n".join(lines) + "\n")
     assert "left out, as features of an event stand under `features`: amount, country" in build(tmp_path / "x.jsonl")[1]
+
+
+Rejected = Callable[..., list[tuple[str, str]]]
+
+
+@pytest.fixture
+def rejected(fit: Fit, my_shop: Shop) -> Rejected:
+    """Reason and detail of the records that the stream of a reference does not take."""
+
+    def decode(*records: bytes, **said: Any) -> list[tuple[str, str]]:
+        decoder = Decoder([fit(my_shop.frame, **said).schema])
+        batch = RawBatch(
+            "p", list(records), np.arange(len(records)), len(records), np.zeros(len(records), dtype=np.int64)
+        )
+        return [(str(one.reason), one.detail) for one in decoder.decode(batch, 2**60).rejected]
+
+    return decode
+
+
+@pytest.mark.parametrize(
+    ("record", "reason", "hint"),
+    [
+        (b'{"score": 97.0}', "negative", "are these percentages? Or margins?"),
+        (b'{"score": -2.5}', "negative", "are these margins?"),
+        (b'{"posteriors": [97.0, 3.0]}', "posterior-sum", "are these percentages? Divide them by 100"),
+        (b'{"posteriors": [-0.03, -3.5]}', "negative", "are these logarithms? Take their exp"),
+        (b'\xef\xbb\xbf{"score": 0.5}', "not-json", "byte order mark"),
+        (b"[", "not-json", "want a whole event in each line"),
+        (
+            b'{"score": 0.5, "features": {"amount": true}}',
+            "bad-features",
+            "amount: true or false where the reference has",
+        ),
+    ],
+)
+def test_events_that_are_rejected_say_what_they_probably_are(
+    rejected: Rejected, record: bytes, reason: str, hint: str
+) -> None:
+    ((found, detail),) = rejected(record, positive="fraud")
+    assert found == reason
+    assert hint in detail
+
+
+def test_true_and_false_are_labels_where_they_are_classes(my_shop: Shop, scores: np.ndarray) -> None:
+    for labels, sent in (((my_shop.labels == "legit"), b"true"), ((my_shop.labels == "legit").astype(int), b"1")):
+        reference = Reference.fit(scores, labels, estimator="em")
+        batch = RawBatch(
+            "p", [b'{"posteriors": [0.1, 0.9], "label": ' + sent + b"}"], np.arange(1), 1, np.zeros(1, np.int64)
+        )
+        (scored,) = Decoder([reference.schema]).decode(batch, 2**60).scored.values()
+        assert scored.rows.labels.tolist() == [1]
+
+
+def test_events_without_any_feature_say_so_first(my_shop: Shop, fit: Fit, scores: np.ndarray) -> None:
+    found = assess(Window.of(scores, np.full((4_000, 5), np.nan)), fit(my_shop.frame))
+    assert found.reasons[0] == "no event has any of the features that the reference knows"
+    assert found.verdict != "stable"
