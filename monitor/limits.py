@@ -163,3 +163,6 @@ LATEST_BLOCKS = 20
 
 # Copies of a stream's learned weights: as many windows may be corrected by them before the first of them is settled.
 LEARNED_COPIES = 256
+
+# Features that are remembered as those by which a stream is not as in its reference: more are a page nobody reads.
+FEATURES_SHOWN = 5

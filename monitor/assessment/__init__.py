@@ -5,7 +5,7 @@ from monitor.assessment.classifier import Assessment, FeatureShift, Test, assess
 from monitor.assessment.message import MessagePart, WindowResult, encode, rfc3339
 from monitor.assessment.mix_rule import ClassRule, MixRule
 from monitor.assessment.reasons import describe
-from monitor.assessment.recent_normal import RecentNormal, against_recent
+from monitor.assessment.recent_normal import Examined, RecentNormal, against_recent, examined_by, judged
 from monitor.assessment.regressor import RegressionAssessment, assess_regression
 from monitor.assessment.regressor_message import RegressionResult
 from monitor.assessment.verdict import Verdict, verdicts
@@ -14,6 +14,7 @@ __all__ = [
     "Assessment",
     "Baseline",
     "ClassRule",
+    "Examined",
     "FeatureShift",
     "MessagePart",
     "MixRule",
@@ -28,6 +29,8 @@ __all__ = [
     "assess_regression",
     "describe",
     "encode",
+    "examined_by",
+    "judged",
     "rfc3339",
     "verdicts",
 ]

@@ -14,7 +14,7 @@ from monitor import recalibration
 from monitor.arrays import Flags, Vector, frozen_matrix, frozen_vector
 from monitor.assessment import message as result
 from monitor.assessment import reasons, to_message
-from monitor.assessment.baseline import Baseline
+from monitor.assessment.baseline import Baseline, baselines
 from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.known_events import UnknownShare, known_mix, soft_match, unknown_share
 from monitor.assessment.mix_rule import USUAL, MixRule, held_against, spread
@@ -151,14 +151,19 @@ class Assessment:
     """Of the events; only with the verdict `unknown-class`."""
     mean: Vector = field(default_factory=lambda: np.zeros(0))
     """Of the feature map: what windows are held against each other by; empty where there are too few events."""
-    baselines: Mapping[str, Baseline] = field(default_factory=dict)
-    """Against `reference`, which `verdict` is, and against the `recent` normal where one is known."""
+    recent: Baseline | None = None
+    """Against what has been normal lately, where that is known."""
     task: ClassVar[str | None] = None
 
     @property
     def compared(self) -> Mapping[str, FeatureShift]:
         """All that was compared with the reference one by one, beyond the class mix."""
         return self.features
+
+    @property
+    def baselines(self) -> Mapping[str, Baseline]:
+        """Against the `reference`, which `verdict` is, and against the `recent` normal where one is known."""
+        return baselines(self.verdict, self.reasons, self.features, self.recent)
 
     def to_result(self) -> result.WindowResult:
         """The message as a value."""

@@ -118,6 +118,15 @@ class FeatureResult(MessagePart, frozen=True):
     reason: str
 
 
+class BaselineResult(MessagePart, frozen=True):
+    """The verdict against one of the things that the window was held against."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    moved: tuple[str, ...]
+    """The features that differ, those that differ the most first."""
+
+
 class Versions(MessagePart, frozen=True):
     """What made the result."""
 
@@ -146,6 +155,8 @@ class WindowResult(MessagePart, frozen=True):
     events: Counts
     verdict: Verdict
     reasons: tuple[str, ...]
+    baselines: dict[str, BaselineResult]
+    """Against `reference`, which `verdict` is, and against the `recent` normal where one is known."""
     prevalence: dict[str, Share]
     unknown: Unknown | None
     """Null but for the verdict `unknown-class`."""

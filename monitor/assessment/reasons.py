@@ -102,7 +102,8 @@ def describe(move: Move, explanation: Explanation | None) -> str:
             return f"{move.name} is missing in all events"
         expected = move.expected_missing_rate
         return f"{move.name} is missing in {move.missing_rate:.1%} of the events, expected {expected:.1%}"
-    return f"{move.name} {_how(explanation)} (distance {move.distance:.3f}, p {p_text(move.adjusted_p)})"
+    why = "the window fits only without it" if move.left_out else f"p {p_text(move.adjusted_p)}"
+    return f"{move.name} {_how(explanation)} (distance {move.distance:.3f}, {why})"
 
 
 def _how(explanation: Explanation | None) -> str:

@@ -14,8 +14,9 @@ one window in ten thousand is by chance.
 All of it is a value: `judged` gives what is said of a window, and the normal after it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
@@ -65,10 +66,13 @@ class RecentNormal(msgspec.Struct, frozen=True):
     """Whether it had an unknown class."""
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """What a reference calls things."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Examined:
+    """What a window is held against others by; it knows the reference, and no other window."""
 
+    profile: WindowProfile
+    begun: RecentNormal
+    """What was normal before the first window."""
     classes: tuple[str, ...]
     features: tuple[str, ...]
 
@@ -85,21 +89,26 @@ def against_recent(
             found, normal = against_recent(assess(window, reference), reference, normal)
             print(found.verdict, found.baselines["recent"].verdict)
     """
-    of_reference = lens(prepare(reference))
-    normal = begun(of_reference) if normal is None else normal
-    profile = of_reference.profile(assessment.mean, assessment.events)
-    if profile is None:
-        return assessment, normal
-    names = tuple(profile_of_feature.feature.name for profile_of_feature in reference.features)
-    said, after = judged(normal, profile, assessment.verdict, Named(assessment.classes, names))
-    return with_recent(assessment, said), after
+    before, examined = normal or RecentNormal(), examined_by(reference)(assessment)
+    if examined is None:
+        return assessment, before
+    baseline, after = judged(before, examined, assessment.verdict)
+    return replace(assessment, recent=baseline), after
 
 
-def with_recent(assessment: Assessment, found: Baseline | None) -> Assessment:
-    """The same with what is said of it against the recent normal, where that is known."""
-    return assessment if found is None else replace(assessment, baselines={**assessment.baselines, "recent": found})
+def examined_by(reference: AssessedReference) -> Callable[[Assessment], Examined | None]:
+    """What windows are examined by; None for one with too few events or without features."""
+    features = tuple(profile.feature.name for profile in reference.features)
+
+    def examine(assessment: Assessment) -> Examined | None:
+        of_reference = lens(prepare(reference))
+        profile = of_reference.profile(assessment.mean, assessment.events)
+        return None if profile is None else Examined(profile, begun(of_reference), assessment.classes, features)
+
+    return examine
 
 
+@lru_cache(maxsize=64)
 def begun(of_reference: Lens) -> RecentNormal:
     """The blocks of the hold-out, as if they had been windows.
 
@@ -111,11 +120,11 @@ def begun(of_reference: Lens) -> RecentNormal:
         if normal.windows:
             best = _best(normal)
             resting, away = 1 + 1 / normal.weights[best], block.mean - raw[best]
-            statistic = float(np.log(of_reference.statistic(away, block.weights) / resting))
+            statistic = _log(of_reference.statistic(away, block.weights) / resting)
             inputs = normal.input_statistics
             if block.input_weights is not None:
                 own = of_reference.input_statistic(away, block.input_weights)
-                inputs = _longer(inputs, float(np.log(own / resting)))
+                inputs = _longer(inputs, _log(own / resting))
             gap = block.profile.less(_means(normal)[best]).shares
             normal = msgspec.structs.replace(
                 normal,
@@ -129,17 +138,18 @@ def begun(of_reference: Lens) -> RecentNormal:
 
 
 def judged(
-    normal: RecentNormal, profile: WindowProfile, reference: Verdict, named: Named, level: float = VERDICT_LEVEL
+    normal: RecentNormal, examined: Examined, reference: Verdict, level: float = VERDICT_LEVEL
 ) -> tuple[Baseline | None, RecentNormal]:
     """What is said of a window, None while too few are known, and the normal with it.
 
     `reference` is the verdict against the reference: what lies where no class was, no other window can tell.
     """
+    profile, normal = examined.profile, normal if normal.windows else examined.begun
     if not normal.windows or len(_means(normal)[0]) != profile.parts.size:
         return None, _with_profile(RecentNormal(), profile)
     away = _away(normal, profile)
     known = len(normal.statistics) >= FEWEST_BLOCKS
-    baseline = _baseline(normal, away, reference, named, level) if known else None
+    baseline = _baseline(normal, away, reference, examined, level) if known else None
     inputs, statistic = normal.input_statistics, _capped(away.statistic, normal.statistics)
     after = msgspec.structs.replace(
         _with_profile(normal, profile, share=float(np.exp((statistic - away.statistic) / 2))),
@@ -177,7 +187,7 @@ def _away(normal: RecentNormal, profile: WindowProfile) -> _Away:
     return _Away(away, mean, _log_square(away.whole, unit), _log_square(away.inputs, unit), unit, resting)
 
 
-def _baseline(normal: RecentNormal, away: _Away, reference: Verdict, named: Named, level: float) -> Baseline:
+def _baseline(normal: RecentNormal, away: _Away, reference: Verdict, named: Examined, level: float) -> Baseline:
     """The questions of `verdict`: does it fit, did the mix move, does one feature explain it.
 
     Two thirds of the level are the fit's; features are only looked at where it does not fit.
@@ -325,4 +335,8 @@ def _longer(past: tuple[_Item, ...], one: _Item) -> tuple[_Item, ...]:
 
 
 def _log_square(values: Vector, unit: float = 1.0) -> float:
-    return float(np.log(max(float((values**2).sum()) / unit, 1e-300)))
+    return _log(float((values**2).sum()) / unit)
+
+
+def _log(square: float) -> float:
+    return float(np.log(max(square, 1e-300)))

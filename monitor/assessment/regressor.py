@@ -15,6 +15,7 @@ from monitor.arrays import Flags, Matrix, present
 from monitor.assessment import message as result
 from monitor.assessment import regressor_message
 from monitor.assessment import regressor_reasons as wording
+from monitor.assessment.baseline import Baseline, baselines
 from monitor.assessment.classifier import FeatureShift, Test, of_moves
 from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.regressor_evidence import RelationFound, evidence_of, relation_found
@@ -73,6 +74,11 @@ class RegressionAssessment:
     def compared(self) -> Mapping[str, FeatureShift]:
         """All that was compared with the reference one by one: the features, and the predictions beside them."""
         return self.features if self.prediction is None else {**self.features, PREDICTION.name: self.prediction}
+
+    @property
+    def baselines(self) -> Mapping[str, Baseline]:
+        """Against the `reference`: no other is known."""
+        return baselines(self.verdict, self.reasons, self.compared)
 
     def to_result(self) -> result.WindowResult:
         """The message as a value."""

@@ -8,7 +8,7 @@ from msgspec import json
 from monitor.assessment import message as result
 from monitor.assessment.regressor_evidence import RelationFound
 from monitor.assessment.regressor_feed import parameters
-from monitor.assessment.to_message import counts, feature_result, finite, test_result
+from monitor.assessment.to_message import baseline_results, counts, feature_result, finite, test_result
 from monitor.recalibration import RegressionRecalibration, RelationParameters
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def to_result(assessment: "RegressionAssessment", software: str) -> RegressionRe
         events=counts(assessment.events, assessment.counts, assessment.unusable, assessment.missing_values),
         verdict=assessment.verdict,
         reasons=assessment.reasons,
+        baselines=baseline_results(assessment.baselines),
         prevalence={},
         unknown=None,
         estimator="",

@@ -1,10 +1,12 @@
 """An assessment as its message: names instead of positions, null instead of what is not a number."""
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from monitor.arrays import Vector
 from monitor.assessment import message as result
+from monitor.assessment.baseline import Baseline
 from monitor.assessment.reasons import describe
 from monitor.priors import PriorEstimate
 from monitor.windows import WindowCounts
@@ -32,6 +34,7 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
         events=counts(assessment.events, assessment.counts, assessment.unusable, assessment.missing_values),
         verdict=assessment.verdict,
         reasons=assessment.reasons,
+        baselines=baseline_results(assessment.baselines),
         prevalence={
             name: result.Share(
                 float(prevalence.priors[y]),
@@ -51,6 +54,11 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
         recalibration=assessment.recalibration,
         versions=result.Versions(software, assessment.reference_version),
     )
+
+
+def baseline_results(baselines: Mapping[str, Baseline]) -> dict[str, result.BaselineResult]:
+    """The verdict against each thing that the window was held against."""
+    return {name: result.BaselineResult(found.verdict, found.reasons, found.moved) for name, found in baselines.items()}
 
 
 def counts(events: int, kept: WindowCounts, unusable: int, missing_values: int) -> result.Counts:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from monitor.assessment import FeatureShift, Test, Verdict
+from monitor.assessment import Baseline, FeatureShift, Test, Verdict
 from monitor.recalibration import Recalibration
 from monitor.windows import Origin, WindowCounts, WindowKey
 
@@ -34,6 +34,11 @@ class Assessed(Protocol):
     def verdict(self) -> Verdict: ...
     @property
     def reasons(self) -> tuple[str, ...]: ...
+    @property
+    def baselines(self) -> Mapping[str, Baseline]:
+        """Against the `reference`, which `verdict` is, and against the `recent` normal where one is known."""
+        ...
+
     @property
     def tests(self) -> Mapping[str, Test]: ...
     @property

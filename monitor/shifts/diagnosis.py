@@ -75,6 +75,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     rest = None if fits else search.rest(seen, reference, _suspects(tested), level)
     if rest is not None:
         tested = moves.of_features(seen, reference, rest.match.priors, level, rest.match.covariance)
+        if reference.hold_out is not None:
+            tested = moves.with_left_out(tested, rest.left_out)
     priors = whole.priors if rest is None else rest.match.priors
     explanations: Mapping[int, Explanation] = {}
     mapped = None

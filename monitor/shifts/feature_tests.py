@@ -45,10 +45,12 @@ class Move:
     """Benjamini-Hochberg's adjusted p-value over the same tests."""
     distribution_moved: bool = False
     missing_moved: bool = False
+    left_out: bool = False
+    """Whether the window fits only without it: what time makes of one feature may hide it there, and not from all."""
 
     @property
     def moved(self) -> bool:
-        """Values or their absence differ significantly and by more than the floor."""
+        """Values or their absence differ significantly, and by more than the floor."""
         return self.distribution_moved or self.missing_moved
 
 
@@ -76,6 +78,16 @@ def of_column(
         return _numeric(seen, column, priors, events, spread)
     assert isinstance(seen, np.ndarray)  # noqa: S101 - other values are counted
     return _category(seen, column, priors, events, int(missing))
+
+
+def with_left_out(moves: tuple[Move, ...], left_out: frozenset[int]) -> tuple[Move, ...]:
+    """The same with these counted as moved, where they are farther from the reference than the floor."""
+    return tuple(
+        replace(move, distribution_moved=True, left_out=not move.distribution_moved)
+        if j in left_out and move.distance >= DISTANCE_FLOOR
+        else move
+        for j, move in enumerate(moves)
+    )
 
 
 def of_posteriors(looked: Looked, reference: Prepared, priors: Vector, level: float) -> tuple[Move, ...]:

@@ -6,11 +6,15 @@ windows need nothing else.
 
     whole     V^(-1/2) r, of all coordinates: its squared length is the statistic T of `fit`
     sampling  the same by the sampling covariance of one event: its squared length is the squared effect
-    inputs    V_F^(-1/2) r_F of the features' own coordinates F, matched by themselves
-    apart     for each feature j Q_jj^(-1/2) (Q r_F)_j with Q = V_F^-1: by its squared length |inputs|^2 falls when j is
+    inputs    U^(-1/2) b_F of the features' own coordinates F
+    apart     for each feature j Q_jj^(-1/2) (Q b_F)_j with Q = U^-1: by its squared length |inputs|^2 falls when j is
               left out
-    alone     for each feature V_jj^(-1/2) r_j: how far it is by itself
+    alone     for each feature U_jj^(-1/2) b_j: how far it is by itself
     shares    p^
+
+Of the features' own coordinates U = V_F + A_F V_p A_F', with V_p the covariance of the class mix between blocks, and
+room for it to be twice as far off: with a free mix, what one feature did would pass for another mix and an opposite
+move of another feature.
 """
 
 from collections.abc import Iterator
@@ -25,6 +29,7 @@ from monitor.shifts import fit
 from monitor.shifts.fit import BlockMatches
 from monitor.shifts.prepared import Moments, Prepared, part, ridged_inverse
 
+MIX_ROOM = 2.0
 ROWS_WITHOUT_BLOCKS = 1_000.0
 """The length that windows are brought to where no block says how long they are; no result depends on it."""
 
@@ -91,7 +96,6 @@ class Lens:
 
     matrix: Matrix
     """(all parts, coordinates)"""
-    constant: Vector
     ends: tuple[int, ...]
     of_feature: Labels
     blocks: BlockMatches | None
@@ -100,6 +104,8 @@ class Lens:
     input_moments: Moments | None
     """of the features' own, which are"""
     inputs_at: Labels
+    mix: Matrix
+    """Covariance of the class mix between windows without a shift, with room."""
     rows: float
     """What a window of a block's length counts for."""
 
@@ -107,7 +113,9 @@ class Lens:
         """Of a window's mean of the map before scaling; None where it lacks some of it."""
         if mean.size != self.moments.scale.size or not np.isfinite(mean).all():
             return None
-        parts = self.matrix @ (mean / self.moments.scale) + self.constant
+        pi = self.moments.source_priors
+        parts = self.matrix @ (mean / self.moments.scale - pi @ self.moments.means)
+        parts[-pi.size :] += pi
         rows = fit.comparable_rows(self.moments.class_counts, self.moments.source_priors, events)
         return WindowProfile(parts.astype(np.float32), self.ends, self.of_feature, rows, self.relative(rows))
 
@@ -126,12 +134,16 @@ class Lens:
 
     def statistic(self, difference: Vector, weights: Matrix) -> float:
         """T of the difference of two means, in the moments' scale, by these weights."""
-        return _statistic(self.moments, difference, weights)
+        a = self.moments.means.T
+        _, spread, _ = fit.least_squares(a, difference, weights)
+        residual = difference - a @ (spread @ difference)
+        return float(residual @ weights @ residual)
 
     def input_statistic(self, difference: Vector, weights: Matrix) -> float:
-        """The same of the features' own coordinates."""
+        """|inputs|^2 of it."""
         assert self.input_moments is not None  # noqa: S101 - who has weights has moments
-        return _statistic(self.input_moments, difference[self.inputs_at], weights)
+        own = difference[self.inputs_at]
+        return float(own @ _with_mix(weights, self.input_moments, self.mix) @ own)
 
     def relative(self, rows: float) -> float:
         """How many times as much as a block a window that counts for so many rows varies."""
@@ -146,30 +158,31 @@ def lens(reference: Prepared) -> Lens:
     blocks = fit.block_matches(moments)
     rows = ROWS_WITHOUT_BLOCKS if blocks is None else float(blocks.rows.mean())
     sampling, weights = _inverses(moments, blocks, rows)
-    even, (_, spread, _) = _even(moments), fit.least_squares(moments.means.T, moments.means[0], weights)
+    _, spread, _ = fit.least_squares(moments.means.T, moments.means[0], weights)
     residual = np.eye(coordinates) - moments.means.T @ spread
     parts = [_root(weights) @ residual, _root(sampling) @ residual]
+    mix = MIX_ROOM**2 * _mix_covariance(moments, blocks, rows)
     own = [block for block in reference.blocks if block.kind == "feature"]
     at = np.concatenate([fit.positions(block) for block in own]) if own else np.zeros(0, dtype=np.int64)
     of_inputs = None
     if at.size > moments.class_counts.size:
         of_inputs = part(reference, tuple(at.tolist()))
         places = np.split(np.arange(at.size), np.cumsum([fit.positions(block).size for block in own])[:-1])
-        parts += [_spread_out(each, at, coordinates) for each in _of_inputs(of_inputs, rows, places)]
+        _, own_weights = _inverses(of_inputs, fit.block_matches(of_inputs), rows)
+        found = _of_inputs(_with_mix(own_weights, of_inputs, mix), places)
+        parts += [_spread_out(each, at, coordinates) for each in found]
     else:
         own = []
         parts += [np.zeros((0, coordinates))] * 3
-    shares = np.zeros(sum(map(len, parts)) + even.size)
-    shares[-even.size :] = even - spread @ moments.means.T @ even
     return Lens(
         matrix=np.concatenate([*parts, spread]),
-        constant=shares,
         ends=tuple(np.cumsum([len(each) for each in parts]).tolist()),
         of_feature=np.array([block.index for block in own for _ in fit.positions(block)], dtype=np.int64),
         blocks=blocks,
         moments=moments,
         input_moments=of_inputs,
         inputs_at=at,
+        mix=mix,
         rows=rows,
     )
 
@@ -181,26 +194,27 @@ def _inverses(moments: Moments, blocks: BlockMatches | None, rows: float) -> tup
     return sampling, sampling * rows if varied is None else varied.inverse(sampling * rows, rows)
 
 
-def _statistic(moments: Moments, difference: Vector, weights: Matrix) -> float:
-    _, spread, _ = fit.least_squares(moments.means.T, difference, weights)
-    residual = difference - moments.means.T @ (spread @ difference)
-    return float(residual @ weights @ residual)
+def _mix_covariance(moments: Moments, blocks: BlockMatches | None, rows: float) -> Matrix:
+    """Of the class mix between blocks, or of samples where there are none."""
+    if blocks is not None:
+        return np.asarray(blocks.gaps.T @ blocks.gaps / len(blocks.gaps))
+    pi = moments.source_priors
+    return np.asarray((np.diag(pi) - np.outer(pi, pi)) / rows)
 
 
-def _of_inputs(moments: Moments, rows: float, places: list[Labels]) -> list[Matrix]:
+def _with_mix(weights: Matrix, moments: Moments, mix: Matrix) -> Matrix:
+    """(W^-1 + A V_p A')^-1 = W - W A V_p (1 + A' W A V_p)^-1 A' W."""
+    seen = weights @ moments.means.T
+    inner = np.eye(len(mix)) + moments.means @ seen @ mix
+    return np.asarray(weights - seen @ mix @ np.linalg.solve(inner, seen.T))
+
+
+def _of_inputs(weights: Matrix, places: list[Labels]) -> list[Matrix]:
     """`inputs`, `apart` and `alone`, from the features' own coordinates."""
-    _, weights = _inverses(moments, fit.block_matches(moments), rows)
-    _, spread, _ = fit.least_squares(moments.means.T, moments.means[0], weights)
-    residual = np.eye(len(weights)) - moments.means.T @ spread
-    weighted, covariance = weights @ residual, _inverse(weights)
-    apart = [_root(_inverse(weights[np.ix_(j, j)])) @ weighted[j] for j in places]
-    alone = [_root(_inverse(covariance[np.ix_(j, j)])) @ residual[j] for j in places]
-    return [_root(weights) @ residual, np.concatenate(apart), np.concatenate(alone)]
-
-
-def _even(moments: Moments) -> Vector:
-    classes = moments.class_counts.size
-    return np.ones(classes) / classes
+    covariance, everything = _inverse(weights), np.eye(len(weights))
+    apart = [_root(_inverse(weights[np.ix_(j, j)])) @ weights[j] for j in places]
+    alone = [_root(_inverse(covariance[np.ix_(j, j)])) @ everything[j] for j in places]
+    return [_root(weights), np.concatenate(apart), np.concatenate(alone)]
 
 
 def _spread_out(rows: Matrix, at: Labels, coordinates: int) -> Matrix:

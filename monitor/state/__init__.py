@@ -13,6 +13,7 @@ from monitor.state.history import OUTCOMES, WINDOWS, HistoryState, outcomes, win
 from monitor.state.in_force import InForce, in_force
 from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance, owner, surplus
 from monitor.state.plan import StatePlan
+from monitor.state.recent import recent
 from monitor.state.trust import TrustState, trust
 from monitor.windows import Window
 
@@ -49,6 +50,7 @@ __all__ = [
 
 CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] = (
     trust,
+    recent,
     alarms,
     changes,
     in_force,

@@ -11,7 +11,7 @@ from monitor.assessment import Verdict, against_recent
 from monitor.assessment.recent_normal import RecentNormal, begun
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.blocks import cut
-from monitor.shifts import fit, prepare
+from monitor.shifts import prepare
 from monitor.shifts.prepared import ridged_inverse
 from monitor.shifts.window_profile import lens
 from monitor.tolerances import RECENT_WINDOWS
@@ -116,17 +116,17 @@ def test_the_normal_is_bounded_and_survives_json() -> None:
 
 
 def test_profiles_are_what_their_formulas_say() -> None:
-    """The squared length of `inputs` is T: what the best shares leave over, by least squares."""
+    """The squared length of `whole` is T: what the best shares leave over, by least squares."""
     of_reference = lens(prepare(reference()))
     x, _ = next(blocks(1, 3, wandering))
     assessment = assess(Window.of(worlds.posteriors(x), x), reference())
     profile = of_reference.profile(assessment.mean, ROWS)
     assert profile is not None
     assert profile.shares.sum() == pytest.approx(1, abs=1e-5)
-    own = of_reference.input_moments
-    sampling = ridged_inverse(np.tensordot(own.source_priors, own.within, axes=1))
-    weights = fit.block_matches(own).variation.inverse(sampling * of_reference.rows, of_reference.rows)
+    moments = of_reference.moments
+    sampling = ridged_inverse(np.tensordot(moments.source_priors, moments.within, axes=1))
+    weights = of_reference.blocks.variation.inverse(sampling * of_reference.rows, of_reference.rows)
     root = np.linalg.cholesky(weights).T
-    left = (assessment.mean / of_reference.moments.scale)[of_reference.inputs_at] - own.means[0]
-    _, squares, _, _ = np.linalg.lstsq(root @ (own.means[1:] - own.means[0]).T, root @ left, rcond=None)
-    assert (profile.inputs**2).sum() == pytest.approx(float(squares[0]), rel=1e-3)
+    left = assessment.mean / moments.scale - moments.means[0]
+    _, squares, _, _ = np.linalg.lstsq(root @ (moments.means[1:] - moments.means[0]).T, root @ left, rcond=None)
+    assert (profile.whole**2).sum() == pytest.approx(float(squares[0]), rel=1e-3)

@@ -29,6 +29,7 @@ from monitor.state import (
     WindowSeen,
     concerns_of,
 )
+from tests.assessment.test_recent_normal import reference as that_knows_time
 from tests.service import streams
 from tests.state.windows import seen, seen_under, story
 
@@ -241,6 +242,7 @@ def test_a_record_that_was_changed_or_is_none_of_ours_is_refused_in_words() -> N
 
 def test_every_concern_has_a_name_of_its_own_and_a_state_that_begins_by_itself() -> None:
     made = [concern for plan in PLANS for concern in concerns_of(plan, streams.reference())]
+    made += concerns_of(StatePlan(), that_knows_time())
     assert len({concern.name for concern in made}) == len(CONCERNS)
     for concern in made:
         assert msgspec.json.decode(msgspec.json.encode(concern.state()), type=concern.state) == concern.state()

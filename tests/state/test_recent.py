@@ -1,0 +1,80 @@
+"""The recent normal as a concern: what it changes of a result, that alarms follow it, and that a restart goes on."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import msgspec
+import numpy as np
+
+from connectors.memory import MemorySink
+from monitor.assessment import RecentNormal, Verdict
+from monitor.assessment.message import WindowResult
+from monitor.reference.classifier import Reference
+from monitor.service.stream_states import StreamStates
+from monitor.state import AlarmState, StatePlan, WindowSeen, advance, concerns_of
+from monitor.state.records import read, states_record
+from monitor.windows import Window, WindowKey
+from tests.assessment import worlds
+from tests.assessment.test_recent_normal import blocks, reference, wandering
+from tests.state.windows import assessed
+
+PLAN = StatePlan(windows=2, of=3)
+
+
+@cache
+def known() -> Reference:
+    """A reference that knows time."""
+    return reference()
+
+
+def windows(number: int, change_at: int, seed: int = 2) -> Iterator[WindowSeen]:
+    """Windows of an hour, of a stream with a change of regime."""
+
+    def offset(k: int, rng: np.random.Generator) -> np.ndarray:
+        return wandering(k, rng) + 1.5 * (k >= change_at) * np.eye(4)[1]
+
+    for k, (x, _) in enumerate(blocks(number, seed, offset)):
+        window = Window.of(worlds.posteriors(x), x)
+        key = WindowKey("s", "", (k + 1) * 3_600_000_000, (k + 2) * 3_600_000_000)
+        yield assessed(replace(window, key=key), known(), PLAN)
+
+
+def test_alarms_follow_the_recent_normal_and_the_reference_stays_a_state() -> None:
+    states = StreamStates({"s": concerns_of(PLAN, known())}, MemorySink())
+    alarms, published = [], []
+    for seen in windows(30, change_at=10):
+        told, _ = states.advance(seen, {})
+        published.append(msgspec.json.decode(told.result_message, type=WindowResult))
+        alarms.append(states.of("s").state(AlarmState))
+    assert any(one.alarm for one in alarms[10:14])
+    assert not any(one.alarm for one in alarms[20:])
+    assert published[10].baselines["recent"].verdict.moved
+    assert "x1" in published[10].baselines["recent"].moved
+    assert published[25].baselines["recent"].verdict is Verdict.STABLE
+    assert published[25].verdict is published[25].baselines["reference"].verdict is not Verdict.STABLE
+    assert alarms[-1].since == 11 * 3_600_000_000
+    assert "x1" in alarms[-1].by
+    assert alarms[5].since == 0
+
+
+def test_a_restart_goes_on_where_the_normal_stood() -> None:
+    concerns = concerns_of(PLAN, known())
+    states = StreamStates({"s": concerns}, MemorySink())
+    seen = list(windows(12, change_at=8))
+    for one in seen[:6]:
+        states.advance(one, {})
+    record = states_record(("s", ""), states.of("s"), concerns).value
+    assert len(record) < 60_000
+    again = read([record], {"s": concerns})["s", ""]
+    assert again.state(RecentNormal) == states.of("s").state(RecentNormal)
+    known_again = again
+    for one in seen[6:]:
+        states.advance(one, {})
+        known_again = advance(known_again, concerns, one).known
+    assert known_again.state(RecentNormal) == states.of("s").state(RecentNormal)
+
+
+def test_a_reference_without_blocks_has_no_recent_normal() -> None:
+    names = {concern.name for concern in concerns_of(PLAN, reference(cut_up=False))}
+    assert "recent" not in names
