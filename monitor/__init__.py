@@ -4,9 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from monitor.assessment.classifier import Assessment, assess
-    from monitor.assessment.regressor import RegressionAssessment, assess_regression
-    from monitor.assessment.verdict import Verdict
+    from monitor.assessment import Assessment, RegressionAssessment, Verdict, assess, assess_regression
     from monitor.reference import Reference, RegressionReference
     from monitor.version import __version__
     from monitor.windows import Window
@@ -24,15 +22,15 @@ __all__ = [
 ]
 
 _HOME = {
-    "Assessment": "monitor.assessment.classifier",
-    "Reference": "monitor.reference.classifier",
-    "RegressionAssessment": "monitor.assessment.regressor",
-    "RegressionReference": "monitor.reference.regressor",
-    "Verdict": "monitor.assessment.verdict",
-    "Window": "monitor.windows.window",
+    "Assessment": "monitor.assessment",
+    "Reference": "monitor.reference",
+    "RegressionAssessment": "monitor.assessment",
+    "RegressionReference": "monitor.reference",
+    "Verdict": "monitor.assessment",
+    "Window": "monitor.windows",
     "__version__": "monitor.version",
-    "assess": "monitor.assessment.classifier",
-    "assess_regression": "monitor.assessment.regressor",
+    "assess": "monitor.assessment",
+    "assess_regression": "monitor.assessment",
 }
 
 
