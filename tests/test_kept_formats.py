@@ -84,7 +84,7 @@ def test_references_of_the_first_release_are_read() -> None:
 def test_what_the_first_release_committed_beside_offsets_is_read() -> None:
     assert from_stored("t-0", from_metadata("t-0", 12_345, COMMITTED["partition"])) == PROGRESS
     assert from_stored("t-0", from_metadata("t-0", 0, COMMITTED["fresh"])) == FRESH
-    assert notes_of(COMMITTED["partition"]) == dict.fromkeys(map(hashed, ("s", "c")), ALWAYS)
+    assert notes_of(COMMITTED["partition"]).streams == dict.fromkeys(map(hashed, ("s", "c")), ALWAYS)
     table = table_from_metadata(COMMITTED["table"])
     assert {name: from_stored(name, each) for name, each in table.items()} == {
         "events.jsonl": PROGRESS,

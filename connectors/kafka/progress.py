@@ -1,15 +1,16 @@
 """How far a partition has come, as the text that travels with its committed offset.
 
-The text begins with a line of ours: the format's version, and the streams that the partition brings, each as a hash
-with the second of its oldest event, and the seconds from there to its newest. After it stands the progress as the
-service has written it, unread. Kafka keeps at most 4,096 bytes of metadata beside an offset by default; without count
-windows and with one stream it takes about 130. The offset itself is the commit's own.
+The text begins with a line of ours: the format's version, how far the partition was read, and the streams that it
+brings, each as a hash with the second of its oldest event, and the seconds from there to its newest. After it stands
+the progress as the service has written it, unread. Kafka keeps at most 4,096 bytes of metadata beside an offset by
+default; without count windows and with one stream it takes about 140. The offset itself is the commit's own.
 
 The format before this one was a JSON object without a version, which held both; it is still read. Text of any other
 kind is refused: to begin fresh with it could publish windows twice. No text at all is an offset that another tool set.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from zlib import crc32
 
@@ -40,8 +41,15 @@ class Span(NamedTuple):
 ALWAYS = Span(-(2**62), 2**62)
 """Of streams that were noted without times."""
 
-Notes = Mapping[int, Span]
-"""By the hash of the stream's name."""
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What is noted of a partition beside its progress."""
+
+    streams: Mapping[int, Span] = field(default_factory=dict)
+    """By the hash of the stream's name."""
+    read: int = -1
+    """The next record to be read."""
 
 
 class _Before(msgspec.Struct):
@@ -60,14 +68,14 @@ def hashed(stream: str) -> int:
     return crc32(stream.encode())
 
 
-def to_metadata(progress: Progress, notes: Notes = {}) -> str:  # noqa: B006 - a Mapping is not written to
+def to_metadata(progress: Progress, notes: Notes = Notes()) -> str:
     """Everything of a Progress but its offset; and which streams the partition brings."""
-    noted = [f"{name}{_times(span)}" for name, span in sorted(notes.items())]
+    noted = [f"{name}{_times(span)}" for name, span in sorted(notes.streams.items())[:NOTED_STREAMS]]
+    read = [] if notes.read < 0 else [f"@{notes.read}"]
     room = MAX_BYTES - len(progress.state.encode()) - len(MARK) - 3
-    kept = noted[:NOTED_STREAMS]
-    while kept and len(",".join(kept)) > room:
-        kept.pop()
-    return _fitting(",".join(kept), progress.state, "the progress of a partition")
+    while noted and len(",".join([*read, *noted])) > room:
+        noted.pop()
+    return _fitting(",".join([*read, *noted]), progress.state, "the progress of a partition")
 
 
 def from_metadata(partition: str, offset: int, metadata: str) -> Progress:
@@ -85,14 +93,15 @@ def from_metadata(partition: str, offset: int, metadata: str) -> Progress:
 
 
 def notes_of(metadata: str) -> Notes:
-    """The streams that a commit notes; none where it has no text, or one that is not ours."""
+    """What a commit notes; nothing where it has no text, or one that is not ours."""
     try:
-        if metadata.startswith(MARK):
-            noted = metadata.partition("\n")[0].partition(" ")[2]
-            return dict(_note(note) for note in noted.split(",") if note)
-        return dict.fromkeys(msgspec.json.decode(metadata, type=_Before).streams, ALWAYS)
+        if not metadata.startswith(MARK):
+            return Notes(dict.fromkeys(msgspec.json.decode(metadata, type=_Before).streams, ALWAYS))
+        noted = metadata.partition("\n")[0].partition(" ")[2].split(",")
+        streams = dict(_note(text) for text in noted if text and not text.startswith("@"))
+        return Notes(streams, next((int(text[1:]) for text in noted if text.startswith("@")), -1))
     except ValueError:
-        return {}
+        return Notes()
 
 
 def _times(span: Span) -> str:

@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from connectors.kafka.driver import CommittedOffset, Fetched, Partition, PositionLostError, Reader
-from connectors.kafka.progress import ALWAYS, Notes, Span, from_metadata, hashed, notes_of
+from connectors.kafka.progress import Notes, Span, from_metadata, hashed
 from connectors.kafka.settings import SourceSettings, start_time
-from connectors.kafka.sharing import AGO, Sharing
+from connectors.kafka.sharing import Sharing
 from connectors.kafka.statistics import PartitionStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
 from monitor.errors import ConnectorError
@@ -27,8 +27,8 @@ from monitor.ports.options import duration_text
 
 log = logging.getLogger(__name__)
 
-# How often what other members have noted is looked at: a request for each of their partitions; and while nothing is
-# known of some, which windows wait for.
+# How often what other members have noted is looked at, which takes a request for each of their partitions; and how
+# often at most while windows wait for the answer.
 _COMPARE_SECONDS = 10.0
 _COMPARE_SOON = 1.0
 # How often it is asked whether the topics have more partitions than before.
@@ -56,14 +56,7 @@ class KafkaSource:
         """The partitions that the service knows of, and the next record that it wants from each."""
         self._committed: dict[Partition, CommittedOffset] = {}
         """What the group's commit says of each, as far as we know."""
-        self._streams: dict[Partition, dict[str, Span]] = {}
-        """The streams that each has brought."""
-        self._inherited: dict[Partition, Notes] = {}
-        """What those who had it before have noted of that."""
-        self._saw: dict[str, float] = {}
-        """When each stream came last, by our clock."""
         self._sharing = Sharing()
-        self._spread: frozenset[str] = frozenset()
         self._skipped: dict[Partition, int] = {}
         """Records that are gone, of which the service has not been told yet."""
         self._doubtful: frozenset[Partition] = frozenset()
@@ -72,7 +65,7 @@ class KafkaSource:
         self._checkpoint: Checkpoint | None = None
         self._membership: object | None = None
         self._member_since = self._watched = clock()
-        self._compared = self._counted = float("-inf")
+        self._counted = float("-inf")
         self._statistics = SourceStatistics(last_poll=clock())
 
     @cached_property
@@ -108,9 +101,9 @@ class KafkaSource:
                 gone |= change.partitions & before
         gone |= self._moved((ours & before) - gone)
         self._next = {partition: self._next[partition] for partition in before - gone}
-        for known in (self._streams, self._inherited, self._skipped):
-            for partition in gone:
-                known.pop(partition, None)
+        for partition in gone:
+            self._sharing.forget(partition)
+            self._skipped.pop(partition, None)
         # What was fetched while the change was pending was dropped: the partitions that stay read it again.
         self._reader.seek(self._next)
         came = self._begin(ours - (before - gone))
@@ -134,7 +127,7 @@ class KafkaSource:
         if self._reader.changed() or self._doubtful:
             return ()
         if self.settings.group is not None:
-            self._look_at_others(now)
+            self._look_at_others(_COMPARE_SECONDS if self._sharing.known(now) else _COMPARE_SOON)
         gone = list(self._gone_records())
         return [*gone, *(batch for each in fetched if (batch := self._wanted(each)) is not None)]
 
@@ -167,41 +160,34 @@ class KafkaSource:
         """The service says which streams a batch held: a stream should not come to several members."""
         known = self.by_name().get(partition)
         if known is not None:
-            spans = self._streams.setdefault(known, {})
-            for stream, (oldest, newest) in streams.items():
-                span = _seconds(oldest, newest)
-                spans[stream] = span.around(spans.get(stream, span))
-            self._saw |= dict.fromkeys(streams, self._clock())
+            spans = {stream: _seconds(*times) for stream, times in streams.items()}
+            self._sharing.saw(known, spans, self._clock())
 
     def brings(self, streams: Collection[str]) -> Collection[str]:
         """The streams that our partitions have brought, here or before they came to us."""
-        noted = frozenset[int]().union(*(self.notes(partition) for partition in self._next))
+        noted = frozenset[int]().union(*(self.notes(partition).streams for partition in self._next))
         return [stream for stream in streams if hashed(stream) in noted]
 
     def notes(self, partition: Partition) -> Notes:
-        """The streams that a partition of ours has brought, to us and to those who had it before."""
-        brought = self._streams.get(partition, {})
-        # What an earlier release noted has no times: it goes when there is something to note.
-        notes = {
-            stream: span for stream, span in self._inherited.get(partition, {}).items() if span != ALWAYS or not brought
-        }
-        for stream, span in brought.items():
-            notes[hashed(stream)] = span.around(notes.get(hashed(stream), span))
-        return notes
+        """What is to be noted beside the commit of a partition of ours."""
+        read = max(self._next.get(partition, -1), self._reader.position(partition) or -1)
+        return self._sharing.notes(partition, read)
 
     @property
     def known(self) -> bool:
-        """Whether it is known what other members get."""
+        """Whether it is known what other members get, as they say now."""
+        if not self._all_ours:
+            self._look_at_others(_COMPARE_SOON)
         return self._all_ours or self._sharing.known(self._clock())
 
     @property
     def spread(self) -> frozenset[str]:
-        """Streams of which both we and others get events just now, as far as was seen when it was looked last."""
-        return self._spread
+        """Streams of which both we and others get events just now."""
+        return frozenset() if self._all_ours else self._sharing.spread(self._clock())
 
     def elsewhere(self, stream: str, start: int, end: int) -> bool:
         """Whether others get events of a stream from this time."""
-        return self._elsewhere(stream, _seconds(start, end - 1))
+        return not self._all_ours and self._sharing.elsewhere(stream, _seconds(start, end - 1), self._clock())
 
     @property
     def membership(self) -> object | None:
@@ -294,42 +280,27 @@ class KafkaSource:
     def _all_ours(self) -> bool:
         return self._everything <= frozenset(self._next)
 
-    def _elsewhere(self, stream: str, span: Span) -> bool:
-        ours = frozenset[str]().union(*self._streams.values())
-        return not self._all_ours and self._sharing.elsewhere(stream, span, self._clock(), ours)
+    def _look_at_others(self, after: float) -> None:
+        """See what others have noted of the streams that they get, unless that was not long ago.
 
-    def _look_at_others(self, now: float) -> None:
-        """See now and then what others have noted of the streams that they get. An answer that does not come does no
-        harm: what is not known stays so."""
-        if now - self._compared < (_COMPARE_SECONDS if self._sharing.known(now) else _COMPARE_SOON):
+        An answer that does not come does no harm: what is not known stays so.
+        """
+        now = self._clock()
+        if now - self._sharing.looked < after:
             return
-        self._compared = now
         try:
             if now - self._counted > _COUNT_SECONDS:
                 self._counted = now
                 self._count_partitions()
-            foreign = self._everything - frozenset(self._next)
-            committed = self._reader.committed(foreign)
-            self._sharing.look({partition: committed.get(partition) for partition in foreign}, now)
-            unnoted = self._sharing.unnoted
-            self._sharing.judge(self._reader.earliest(unnoted), self._reader.latest(unnoted))
+            self._sharing.look(self._reader, self._everything - frozenset(self._next), now)
         except ConnectorError as error:
             log.debug("cannot see what other members get: %s", error)
-        else:
-            newest: dict[str, int] = {}
-            for spans in self._streams.values():
-                for stream, span in spans.items():
-                    if now - self._saw[stream] < AGO:
-                        newest[stream] = max(newest.get(stream, span.newest), span.newest)
-            self._spread = frozenset(
-                stream for stream, at in newest.items() if self._elsewhere(stream, Span(at - AGO, at))
-            )
 
     def _look_again(self) -> None:
         """The group has shared its partitions out anew, and the topics may have more of them than before."""
         self._everything |= frozenset(self._next)
         self._sharing.assigned(self._clock())
-        self._compared = self._counted = float("-inf")
+        self._counted = float("-inf")
 
     def _count_partitions(self) -> None:
         self._everything = frozenset(
@@ -372,7 +343,8 @@ class KafkaSource:
         self._committed = {
             partition: each for partition, each in self._committed.items() if partition not in partitions
         } | dict(committed)
-        self._inherited |= {partition: notes_of(each.metadata) for partition, each in committed.items()}
+        for partition, each in committed.items():
+            self._sharing.begin(partition, each.metadata)
         return {
             partition: from_metadata(partition.name, each.offset, each.metadata)
             for partition, each in committed.items()

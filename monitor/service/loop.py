@@ -180,8 +180,9 @@ class Service:
             self._take(batch)
         partitions = tuple(self._source.partitions())
         idle = self._idle(partitions)
-        if self._whole.known:
-            self._assess(self._windowing.close(partitions, idle, self._idle_mark(partitions)))
+        due = (partitions, idle, self._idle_mark(partitions))
+        if not self._windowing.due(*due) or self._whole.known:
+            self._assess(self._windowing.close(*due))
         self._whole.look()
         self._expect_outcomes()
         overdue = self._under_way.empty and self._clock.elapsed() - self._last_commit > self._pace.commit

@@ -203,13 +203,19 @@ class Windowing:
         """
         for counting in self._counting.values():
             yield from self._counted(counting, counting.close())
-        marks = {partition: self.event_time(partition) for partition in assigned}
-        mark = min((marks[partition] for partition in assigned if partition not in idle), default=idle_mark)
-        if not marks or mark is None or mark == NEVER:
+        mark = self._watermark(assigned, idle, idle_mark)
+        if mark is None:
             return
         yield from self._close_timed(mark, mark, "watermark")
         self.mark = mark
         self._published(mark)
+
+    def due(self, assigned: Collection[str], idle: Collection[str] = (), idle_mark: int | None = None) -> bool:
+        """Whether `close` would give any."""
+        mark = self._watermark(assigned, idle, idle_mark)
+        return any(counting.rows >= counting.plan.count for counting in self._counting.values()) or (
+            mark is not None and any(timed.due(mark) for timed in self._timed.values())
+        )
 
     def finish(self) -> Iterator[Window]:
         """Every window that is still open: nothing more will ever come."""
@@ -252,6 +258,12 @@ class Windowing:
     def judged(self, partition: str) -> int:
         """Records before this offset were judged before a restart, and are not reported again."""
         return self._clocks[partition].resumed if partition in self._clocks else 0
+
+    def _watermark(self, assigned: Collection[str], idle: Collection[str], idle_mark: int | None) -> int | None:
+        """How far event time has come in all partitions; None where that is not known."""
+        active = (self.event_time(partition) for partition in assigned if partition not in idle)
+        mark = min(active, default=idle_mark)
+        return None if not assigned or mark == NEVER else mark
 
     def _reject(self, partition: str, clock: _PartitionClock, record: RejectedAt, running_max: int) -> None:
         """Count a rejected record with the stream it names, or with the only stream there is.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -14,6 +15,9 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
+
+from tests.processes import free_port
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -97,3 +101,33 @@ class Prometheus:
         assert answer["status"] == "success", (expression, answer)
         found: list[dict[str, Any]] = answer["data"]["result"]
         return found
+
+
+@contextmanager
+def prometheus(
+    folder: Path, targets: list[str], alertmanager: str = "", *, rules: bool = False
+) -> Iterator[Prometheus]:
+    """One that scrapes twice a second; with our rules, their patience cut short, if asked or with an Alertmanager."""
+    port, addresses = free_port(), [one.removeprefix("http://") for one in targets]
+    config: dict[str, Any] = {
+        "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"},
+        "scrape_configs": [{"job_name": "shiftwatch", "static_configs": [{"targets": addresses}]}],
+    }
+    if rules or alertmanager:
+        ours = (DEPLOY / "prometheus" / "shiftwatch.rules.yml").read_text(encoding="utf-8")
+        (folder / "rules.yml").write_text(re.sub(r"for: \d+[mh]", "for: 3s", ours), encoding="utf-8")
+        config["rule_files"] = ["rules.yml"]
+    if alertmanager:
+        config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]}
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    command = [
+        "prometheus",
+        f"--config.file={folder}/prometheus.yml",
+        f"--storage.tsdb.path={folder}/data",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--enable-feature=exemplar-storage",
+    ]
+    with running(command, folder / "prometheus.log"):
+        server = Prometheus(port)
+        until(lambda: httpx.get(server.url + "/-/ready").status_code == 200, 30, "Prometheus")
+        yield server

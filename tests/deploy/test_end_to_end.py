@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -18,7 +17,7 @@ from monitor.assessment.verdict import Verdict
 from monitor.settings.config import ServerSettings
 from monitor.web.server import serving
 from tests.deploy.conftest import Live
-from tests.deploy.parts import DEPLOY, Prometheus, Receiver, need, running, until
+from tests.deploy.parts import DEPLOY, Prometheus, Receiver, need, prometheus, running, until
 from tests.processes import free_port
 from tests.web.made_up import Lagging, Story, Transacting
 
@@ -30,33 +29,6 @@ EXPRESSIONS = [
     for panel in json.loads(path.read_text(encoding="utf-8"))["panels"]
     for target in panel["targets"]
 ]
-
-
-@contextmanager
-def prometheus(folder: Path, targets: list[str], alertmanager: str = "") -> Iterator[Prometheus]:
-    """One that scrapes twice a second; with our rules, their patience cut short, if there is an Alertmanager."""
-    port, addresses = free_port(), [one.removeprefix("http://") for one in targets]
-    config: dict[str, Any] = {
-        "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"},
-        "scrape_configs": [{"job_name": "shiftwatch", "static_configs": [{"targets": addresses}]}],
-    }
-    if alertmanager:
-        rules = (DEPLOY / "prometheus" / "shiftwatch.rules.yml").read_text(encoding="utf-8")
-        (folder / "rules.yml").write_text(re.sub(r"for: \d+[mh]", "for: 3s", rules), encoding="utf-8")
-        config["rule_files"] = ["rules.yml"]
-        config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]}
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    command = [
-        "prometheus",
-        f"--config.file={folder}/prometheus.yml",
-        f"--storage.tsdb.path={folder}/data",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--enable-feature=exemplar-storage",
-    ]
-    with running(command, folder / "prometheus.log"):
-        server = Prometheus(port)
-        until(lambda: httpx.get(server.url + "/-/ready").status_code == 200, 30, "Prometheus")
-        yield server
 
 
 @contextmanager

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Partition, PositionLostError
-from connectors.kafka.progress import NOTED_STREAMS, Span, hashed, to_metadata
+from connectors.kafka.progress import NOTED_STREAMS, Notes, Span, hashed, to_metadata
 from connectors.kafka.settings import Connection, SourceSettings
-from connectors.kafka.sharing import PATIENCE, STANDS_STILL, Sharing
+from connectors.kafka.sharing import PATIENCE, STANDS_STILL
 from connectors.kafka.topic_source import KafkaSource
 from connectors.kafka.watchdog import Guard
 from monitor.errors import ConnectorError
@@ -308,6 +308,8 @@ def test_without_a_group_the_sink_s_checkpoint_says_where_to_begin() -> None:
 
 
 FRAUD = {hashed("fraud"): Span(40, 90)}
+READ = Notes(FRAUD, 10)
+"""To the end."""
 
 
 def shared(reader: TableReader, now: list[float]) -> KafkaSource:
@@ -323,9 +325,8 @@ def shared(reader: TableReader, now: list[float]) -> KafkaSource:
 
 def test_a_stream_that_others_get_is_known_with_the_first_poll_after_the_assignment() -> None:
     reader = TableReader()
-    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), READ))
     source = shared(reader, [0.0])
-    assert not source.known
     source.poll(0)
     assert source.known
     assert source.report().spread == ("fraud",)
@@ -341,35 +342,49 @@ def test_windows_wait_until_it_is_known_what_unread_partitions_bring_but_not_for
     assert not source.known, "there are records in the other partition, and nobody has committed any"
     now[0] += PATIENCE + 1
     assert source.known
-    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), {}))
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3)))
     source = shared(reader, now)
     source.poll(0)
     assert not source.known, "its owner has not come to a stream yet"
-    reader.group[P1] = CommittedOffset(10, to_metadata(progress(10), {}))
+    reader.group[P1] = CommittedOffset(10, to_metadata(progress(10)))
     now[0] += 2
     source.poll(0)
     assert source.known, "it was read to its end"
+    reader.log[P1].append(b"more")
+    now[0] += 2
+    assert not source.known, "records came of which nobody has noted anything"
+    reader.group[P1] = CommittedOffset(11, to_metadata(progress(11), Notes({}, 11)))
+    now[0] += 2
+    assert source.known
 
 
-def test_a_member_that_is_behind_is_taken_to_get_more_of_the_stream_until_its_commits_stand_still() -> None:
+@pytest.mark.parametrize("reads_on", [False, True])
+def test_a_member_that_is_behind_is_taken_to_get_more_of_the_stream_until_it_has_read_all_or_stands_still(
+    reads_on: bool,
+) -> None:
     reader, now = TableReader(), [0.0]
-    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), Notes(FRAUD, 6)))
     source = shared(reader, now)
     source.poll(0)
     later = (300 * SECOND, 400 * SECOND)
     assert source.elsewhere("fraud", *later)
-    now[0] += STANDS_STILL + 1
+    if reads_on:
+        now[0] += 2
+        reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), READ))
+    else:
+        now[0] += STANDS_STILL + 1
+    assert source.known, "windows are about to close, so it looks again"
     assert not source.elsewhere("fraud", *later)
 
 
 def test_a_topic_that_is_keyed_anew_is_whole_again_from_then_on() -> None:
     reader, now = TableReader(), [0.0]
-    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), READ))
     source = shared(reader, now)
     source.poll(0)
     assert source.spread == {"fraud"}
     returns = FRAUD | {hashed("returns"): Span(200, 300)}
-    reader.group[P1] = CommittedOffset(9, to_metadata(progress(9), returns))
+    reader.group[P1] = CommittedOffset(9, to_metadata(progress(9), Notes(returns, 10)))
     source.saw("t-0", {"fraud": (200 * SECOND, 300 * SECOND)})
     now[0] += 11
     source.poll(0)
@@ -380,7 +395,7 @@ def test_a_topic_that_is_keyed_anew_is_whole_again_from_then_on() -> None:
 
 def test_a_stream_that_does_not_come_any_more_is_not_spread_here() -> None:
     reader, now = TableReader(), [0.0]
-    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), READ))
     source = shared(reader, now)
     source.poll(0)
     now[0] += 61
@@ -390,7 +405,7 @@ def test_a_stream_that_does_not_come_any_more_is_not_spread_here() -> None:
 
 def test_whoever_reads_everything_has_every_window_whole() -> None:
     reader, now = TableReader(), [0.0]
-    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), READ))
     source = shared(reader, now)
     source.poll(0)
     reader.rebalance("assigned", frozenset({P1}))
@@ -403,12 +418,12 @@ def test_whoever_reads_everything_has_every_window_whole() -> None:
 
 def test_partitions_that_a_topic_gets_later_are_looked_at_too() -> None:
     reader, now, p2 = TableReader(), [0.0], Partition("t", 2)
-    reader.group[P1] = CommittedOffset(10, to_metadata(progress(10), {}))
+    reader.group[P1] = CommittedOffset(10, to_metadata(progress(10)))
     source = shared(reader, now)
     source.poll(0)
     assert source.spread == frozenset()
     reader.log[p2], reader.first[p2] = [b"0"], 0
-    reader.group[p2] = CommittedOffset(1, to_metadata(progress(1), FRAUD))
+    reader.group[p2] = CommittedOffset(1, to_metadata(progress(1), Notes(FRAUD, 1)))
     reader.generation = 2  # whoever gets the partition joins the group anew, and so does everyone
     source.poll(0)
     now[0] += 0.1
@@ -417,19 +432,19 @@ def test_partitions_that_a_topic_gets_later_are_looked_at_too() -> None:
 
 
 def test_streams_beyond_those_that_are_noted_go_the_way_of_those_that_are() -> None:
+    reader, now, beyond = TableReader(), [0.0], "orders"
     notes = {number: Span(0, 100) for number in range(NOTED_STREAMS - 1)} | FRAUD
-    beyond = "orders"
     assert hashed(beyond) > max(notes)
-    sharing = Sharing()
-    sharing.look({P1: CommittedOffset(3, to_metadata(progress(3), notes))}, 0.0)
-    assert sharing.elsewhere(beyond, Span(50, 60), 0.0, ["fraud", beyond])
-    assert not sharing.elsewhere(beyond, Span(50, 60), 0.0, [beyond])
-    assert not sharing.elsewhere(beyond, Span(10, 20), 0.0, ["fraud", beyond])
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), Notes(notes, 10)))
+    source = shared(reader, now)
+    source.poll(0)
+    assert source.elsewhere(beyond, 50 * SECOND, 60 * SECOND)
+    assert not source.elsewhere(beyond, 10 * SECOND, 20 * SECOND)
 
 
 def test_brokers_that_do_not_answer_leave_what_is_known_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, now = TableReader(), [0.0]
-    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), READ))
     source = shared(reader, now)
     source.poll(0)
 
@@ -446,13 +461,13 @@ def test_what_a_partition_brings_goes_with_it_and_with_its_commit() -> None:
     reader = TableReader()
     source = member(reader)
     source.saw("t-1", {"fraud": (50 * SECOND, 90 * SECOND)})
-    assert source.notes(P1) == {hashed("fraud"): Span(50, 90)}
+    assert source.notes(P1).streams == {hashed("fraud"): Span(50, 90)}
     reader.rebalance("revoked", frozenset({P1}))
     source.reassigned(nothing)
     source.saw("t-1", {"fraud": (50 * SECOND, 90 * SECOND)})
-    assert source.notes(P1) == {}
-    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), FRAUD))
+    assert source.notes(P1).streams == {}
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), READ))
     reader.rebalance("assigned", frozenset({P1}))
     source.reassigned(nothing)
     source.saw("t-1", {"fraud": (95 * SECOND, 95 * SECOND)})
-    assert source.notes(P1) == {hashed("fraud"): Span(40, 95)}
+    assert source.notes(P1).streams == {hashed("fraud"): Span(40, 95)}

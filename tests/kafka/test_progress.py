@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.kafka.progress import (
+    ALWAYS,
     MAX_BYTES,
     NOTED_STREAMS,
+    Notes,
     Span,
     from_metadata,
     hashed,
@@ -22,13 +24,12 @@ from monitor.windows.progress import to_stored
 
 _progress = st.builds(Progress, offset=st.integers(0, 2**40), state=st.text(max_size=80))
 _times = st.integers(-(2**33), 2**33)
-_notes = st.dictionaries(
-    st.text(max_size=8).map(hashed), st.tuples(_times, _times).map(lambda pair: Span(min(pair), max(pair))), max_size=90
-)
+_spans = st.tuples(_times, _times).map(lambda pair: Span(min(pair), max(pair))) | st.just(ALWAYS)
+_notes = st.builds(Notes, st.dictionaries(st.text(max_size=8).map(hashed), _spans, max_size=90), st.integers(-1, 2**40))
 
 
 @given(_progress, _notes)
-def test_what_is_committed_is_what_is_read_back(progress: Progress, notes: dict[int, Span]) -> None:
+def test_what_is_committed_is_what_is_read_back(progress: Progress, notes: Notes) -> None:
     assert from_metadata("t-0", progress.offset, to_metadata(progress, notes)) == progress
 
 
@@ -62,23 +63,27 @@ def test_metadata_of_a_newer_release_is_refused_in_words() -> None:
 
 @given(_progress, _notes)
 def test_the_streams_with_the_smallest_hashes_are_noted_as_far_as_there_is_room(
-    progress: Progress, notes: dict[int, Span]
+    progress: Progress, notes: Notes
 ) -> None:
     noted = notes_of(to_metadata(progress, notes))
-    assert noted == {name: notes[name] for name in sorted(notes)[: len(noted)]}
-    assert len(noted) == min(len(notes), NOTED_STREAMS)
+    assert noted.streams == {name: notes.streams[name] for name in sorted(notes.streams)[: len(noted.streams)]}
+    assert len(noted.streams) == min(len(notes.streams), NOTED_STREAMS)
+    assert noted.read == notes.read
 
 
 def test_notes_make_room_for_the_progress() -> None:
     full = Progress(0, "x" * (MAX_BYTES - 100))
-    assert 1 <= len(notes_of(to_metadata(full, {number: Span(0, 9) for number in range(50)}))) < 50
+    noted = notes_of(to_metadata(full, Notes({number: Span(0, 9) for number in range(50)}, 77)))
+    assert 1 <= len(noted.streams) < 50
+    assert noted.read == 77
 
 
 @pytest.mark.parametrize(
-    "metadata", ["", "set by hand", "shiftwatch/2 x\n", "shiftwatch/2 1:x+2\n", "shiftwatch/9 other\n"]
+    "metadata",
+    ["", "set by hand", "shiftwatch/2 x\n", "shiftwatch/2 @x\n", "shiftwatch/2 1:x+2\n", "shiftwatch/9 other\n"],
 )
 def test_a_foreign_commit_notes_nothing(metadata: str) -> None:
-    assert notes_of(metadata) == {}
+    assert notes_of(metadata) == Notes()
 
 
 def test_what_kafka_would_refuse_is_refused_in_words() -> None:
