@@ -1,6 +1,8 @@
 """What the labelled rows of a window, and of those before it, say: the relation, the error, and what to do about it.
 
-The test is one of the relation between inputs and labels, whatever model makes the predictions. It has to say the
+The test is one of the relation between inputs and labels, whatever model makes the predictions; or, where the regressor
+is not linear, between predictions and labels, and then the errors of the predictions have to bear it out: they are
+others than the reference's, or the change corrects them. It has to say the
 same without the labels that fit worst: an outlier beyond all that the hold-out events held is no relation. A
 correction of the predictions is justified by more than a changed relation: parameters that were adapted to one half
 of the labels have to improve the predictions of the other half, both ways round. Where the relation changed between
@@ -10,10 +12,12 @@ the halves they do not, and the window waits for more labels.
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtr
 
 from monitor.arrays import Matrix, Vector
 from monitor.assessment.regressor_view import RelationReference
 from monitor.limits import EVIDENCE_ROWS
+from monitor.ports.schema import PREDICTION
 from monitor.regression import Adaptation, Mixture, RelationStatus, RelationTest, adapt, relation_test
 from monitor.tolerances import LARGEST_NUMBER, RELATION_FLOOR, RELATION_TRIM
 from monitor.windows import Window, sampled
@@ -38,8 +42,12 @@ class RelationFound:
     reference_error: float
     corrected_error: float | None
     """The same after the adapted parameters; None where nothing changed."""
+    error_p_value: float | None
+    """Of the test whether the predictions' squared errors are others in the mean than the reference's."""
     helps: bool
     """Whether each half's parameters improve the other half's predictions."""
+    borne_out: bool = True
+    """Whether the errors say so, too: asked for where the relation is one to the prediction itself."""
 
     @property
     def tested(self) -> bool:
@@ -49,7 +57,8 @@ class RelationFound:
     @property
     def changed(self) -> bool:
         """Significantly, and by more than the floor."""
-        return self.test.changed and self.p_value < self.level and self.test.effect >= RELATION_FLOOR
+        significant = self.p_value < self.level and self.test.effect >= RELATION_FLOOR
+        return self.test.changed and significant and self.borne_out
 
     @property
     def adaptation(self) -> Adaptation | None:
@@ -85,16 +94,17 @@ def relation_found(evidence: Window, reference: RelationReference, level: float)
         error=_error(targets - predictions) if targets.size else None,
         reference_error=reference.error,
         corrected_error=None,
+        error_p_value=_error_changed(targets - predictions, reference.error),
         helps=False,
     )
     if relation.adaptation is None:
         return relation
+    helps = _helps(predictions, inputs, targets, reference.mixture, relation.adaptation.model)
+    worse = relation.error_p_value is not None and relation.error_p_value < level
+    if reference.input_names == (PREDICTION.name,) and not (helps or worse):
+        return replace(relation, borne_out=False)
     now = corrected(predictions, inputs, reference.mixture, relation.adaptation.mixture)
-    return replace(
-        relation,
-        corrected_error=_error(targets - now),
-        helps=_helps(predictions, inputs, targets, reference.mixture, relation.adaptation.model),
-    )
+    return replace(relation, corrected_error=_error(targets - now), helps=helps)
 
 
 def corrected(predictions: Vector, inputs: Matrix, before: Mixture, now: Mixture) -> Vector:
@@ -130,6 +140,15 @@ def _helps(predictions: Vector, inputs: Matrix, targets: Vector, before: Mixture
         if not _error(targets[other] - moved) < _error(targets[other] - predictions[other]):
             return False
     return True
+
+
+def _error_changed(residuals: Vector, usual: float) -> float | None:
+    """The two-sided p-value of the mean squared residual against the usual one; None of fewer than two."""
+    squares = residuals**2
+    if squares.size < 2 or np.ptp(squares) == 0:
+        return None
+    z = (squares.mean() - usual**2) / (squares.std(ddof=1) / np.sqrt(squares.size))
+    return float(2.0 * ndtr(-abs(z)))
 
 
 def _error(residuals: Vector) -> float:

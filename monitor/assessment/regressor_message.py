@@ -38,10 +38,16 @@ class Relation(result.MessagePart, frozen=True):
     reference: RelationParameters
     now: RelationParameters | None
     """Estimated from the labels, whether or not it is applied; null where nothing changed."""
+    unique: bool
+    """False where the labels leave a direction of the inputs undetermined: there the parameters are the reference's."""
+    notes: tuple[str, ...]
+    """What else a reader of the parameters has to know, such as `collinear-inputs` or `empty-component`."""
     factors: tuple[tuple[float | None, ...], ...] | None
     """What each coefficient was multiplied by, a row for each component; null where it was zero."""
     error: float | None
     """Root mean square of label minus prediction,"""
+    error_p_value: float | None
+    """Whether it is another than"""
     reference_error: float
     """in the reference,"""
     corrected_error: float | None
@@ -106,10 +112,13 @@ def _relation(found: RelationFound, feed: RegressionRecalibration) -> Relation:
         calibrated=test.calibrated,
         reference=feed.relation.reference,
         now=None if adaptation is None else parameters(adaptation.mixture),
+        unique=adaptation is None or adaptation.unique,
+        notes=() if adaptation is None else tuple(map(str, adaptation.notes)),
         factors=None
         if adaptation is None
         else tuple(tuple(finite(value) for value in row) for row in np.asarray(adaptation.factors).tolist()),
         error=finite(found.error),
+        error_p_value=finite(found.error_p_value),
         reference_error=found.reference_error,
         corrected_error=finite(found.corrected_error),
     )

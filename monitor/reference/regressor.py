@@ -22,7 +22,7 @@ from monitor.reference.feature_columns import Kinds, read_features
 from monitor.reference.table import out_of_line
 from monitor.regression import Mixture, RelationNull, calibrate_relation, labels_wanted
 from monitor.shifts import FeatureProfile, profile_of, values_kept
-from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, RELATION_MISSING
+from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, PREDICTION_SAYS_MORE, RELATION_MISSING
 from monitor.windows import Window
 
 
@@ -82,8 +82,9 @@ class RegressionReference(FiledReference):
         """The reference of a fitted regressor, from its predictions on a labelled set it was not trained on.
 
         `features`, `category`, `number` and `ignore` are those of a classifier's reference. The numbers are the inputs
-        of the relation that is watched, a mixture of linear regressions with the number of components chosen by BIC;
-        without features the prediction is.
+        of the relation that is watched, a mixture of linear regressions with the number of components chosen by BIC.
+        Without features the prediction is; so it is where it knows more of the labels than any such mixture, because
+        the regressor is not linear: lines would bend where inputs move, though nothing has changed.
         """
         kinds = Kinds(tuple(category), tuple(number), tuple(ignore))
         table = None if features is None else read_features(features, feature_names, kinds)
@@ -121,9 +122,7 @@ class RegressionReference(FiledReference):
             profile_of(feature, column, rows, 1, keep=keep)
             for feature, column in zip(schema.features, columns, strict=True)
         )
-        inputs = _inputs(profiles)
-        design = relation_inputs(predictions, features, inputs)
-        mixture, null, measured = _relation(design, targets, seed)
+        inputs, mixture, null, measured = _watched_relation(_inputs(profiles), predictions, targets, features, seed)
         cautions = [{"cause": "features", "text": notice} for notice in notices]
         return cls(
             schema=schema,
@@ -202,6 +201,27 @@ def _varies(p: FeatureProfile) -> bool:
     if p.feature.kind == "number":
         return bool(p.values.size and p.values[0] < p.values[-1])
     return bool(np.count_nonzero(p.counts.sum(axis=0)) > 1)
+
+
+def _watched_relation(
+    inputs: tuple[int, ...], predictions: Vector, targets: Vector, features: Matrix | None, seed: int
+) -> tuple[tuple[int, ...], Mixture, RelationNull, dict[str, Any]]:
+    """The columns that the relation is about, and the relation: of the inputs, unless the prediction says more."""
+    design = relation_inputs(predictions, features, inputs)
+    mixture, null, measured = _relation(design, targets, seed)
+    if inputs and _says_more(predictions, mixture, design, targets):
+        mixture, null, measured = _relation(predictions[:, None], targets, seed)
+        return (), mixture, null, {**measured, "relation": "not linear in the inputs"}
+    return inputs, mixture, null, measured
+
+
+def _says_more(predictions: Vector, mixture: Mixture, inputs: Matrix, targets: Vector) -> bool:
+    """Whether the predictions explain what lines through the inputs leave: the robust t of left-over on difference."""
+    complete = np.isfinite(inputs).all(axis=1)
+    said = mixture.predict(inputs[complete])
+    left, differs = targets[complete] - said, predictions[complete] - said
+    spread = float(np.sqrt(np.sum((left * differs) ** 2)))
+    return spread > 0 and float(left @ differs) > PREDICTION_SAYS_MORE * spread
 
 
 def _relation(inputs: Matrix, targets: Vector, seed: int) -> tuple[Mixture, RelationNull, dict[str, Any]]:
