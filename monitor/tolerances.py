@@ -248,6 +248,14 @@ MIX_FACTOR = 1.5
 DISAGREEMENT_ERRORS = 2.6
 DISAGREEMENT_FLOOR = 0.02
 
+# Of the likelihood ratio of another class mix, what a real covariate shift of one feature leaves unexplained by any
+# mix: 0.3 and more in the worlds of tests/bench/feed.
+COVARIATE_LEAVES = 0.25
+# A correction by the class mix wants these odds against such a shift.
+LABEL_SHIFT_ODDS = 3.0
+# Beyond these p-values are as good as certain; normal quantiles stay finite.
+LEAST_P = 1e-12
+
 # A correction in force ends when windows that are not sure by themselves speak against it ten to one.
 HYSTERESIS_ODDS = 10.0
 
@@ -335,6 +343,9 @@ TABLE_TAIL = 0.001
 
 # A feature that is missing in more of the hold-out events is no input of the relation: rows without it say nothing.
 RELATION_MISSING = 0.2
+# The t at which a regressor's predictions say more of the labels than lines through its inputs do, so that the relation
+# to watch is the one to the prediction. A linear regressor of a linear world reaches it once in 30,000 references.
+PREDICTION_SAYS_MORE = 4.0
 
 # Labels beyond which a window's evidence is not looked for in older windows: slopes that grew by a tenth are found in
 # 98 of 100 batches of this size, and the fewer windows back, the less of it lies before a change.

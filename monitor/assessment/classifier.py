@@ -34,6 +34,7 @@ from monitor.shifts import (
     common_resolution,
     comparable_posteriors,
     diagnose,
+    label_shift_odds,
     prepare,
 )
 from monitor.tolerances import (
@@ -252,7 +253,14 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
             name: FeatureShift(replace(move, name=name), None)
             for name, move in zip(reference.classes, diagnosis.posteriors, strict=True)
         },
-        recalibration=_recalibration(assessment, mix, tests, _inputs(diagnosis, may), reference.calibration),
+        recalibration=_recalibration(
+            assessment,
+            mix,
+            tests,
+            _inputs(diagnosis, may),
+            reference.calibration,
+            told_apart=label_shift_odds(tests["prior-shift"].statistic, diagnosis.whole),
+        ),
     )
 
 
@@ -457,6 +465,8 @@ def _recalibration(
     tests: Mapping[str, Test],
     inputs: Mapping[str, InputCorrection],
     calibration: Calibration,
+    *,
+    told_apart: float,
 ) -> Recalibration:
     prevalence = mix.estimate
     grounds = Grounds(
@@ -466,6 +476,7 @@ def _recalibration(
         trustworthy=prevalence.converged and prevalence.unique,
         mix_significant=tests["prior-shift"].significant,
         effect=tests["prior-shift"].effect,
+        told_apart=told_apart,
         disagreement=tests["disagreement"].effect,
         allowed=tests["disagreement"].floor,
         label_shift=mix.based_on is BasedOn.LABEL_SHIFT,

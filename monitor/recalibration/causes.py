@@ -10,7 +10,8 @@ class Cause(StrEnum):
     Not applied, and an earlier correction ends: `other-shift`, `not-unique`, `estimators-disagree`, `labels-disagree`,
     `relation-unchanged`, `no-gain`, `nothing-known`, `incomplete`.
     Not applied, but an earlier correction stays until such windows speak against it ten to one, each by its estimate
-    and its errors: `stable`, `within-chance`, `too-small`, `within-interval`.
+    and its errors: `stable`, `within-chance`, `too-small`, `within-interval`,
+    `not-told-apart`.
     Not applied, and an earlier correction stays: `too-few-events`, `too-few-labels`, `labels-are-constant`.
     """
 
@@ -21,6 +22,7 @@ class Cause(StrEnum):
     WITHIN_CHANCE = "within-chance"
     TOO_SMALL = "too-small"
     WITHIN_INTERVAL = "within-interval"
+    NOT_TOLD_APART = "not-told-apart"
     TOO_FEW_EVENTS = "too-few-events"
     TOO_FEW_LABELS = "too-few-labels"
     OTHER_SHIFT = "other-shift"
@@ -34,8 +36,8 @@ class Cause(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-UNSURE = frozenset({Cause.STABLE, Cause.WITHIN_CHANCE, Cause.TOO_SMALL, Cause.WITHIN_INTERVAL})
-"""The change of the class mix is within chance, its interval or the floor."""
+UNSURE = frozenset({Cause.STABLE, Cause.WITHIN_CHANCE, Cause.TOO_SMALL, Cause.WITHIN_INTERVAL, Cause.NOT_TOLD_APART})
+"""The change of the class mix is within chance, its interval or the floor, or may be one of the inputs."""
 
 SILENT = frozenset({Cause.TOO_FEW_EVENTS, Cause.TOO_FEW_LABELS, Cause.LABELS_ARE_CONSTANT})
 """The window could say nothing."""

@@ -6,6 +6,7 @@ why: a monitor must never make scores worse because it had to say something.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from monitor.recalibration.applying import scored_threshold
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
-from monitor.tolerances import MIX_FLOOR
+from monitor.tolerances import LABEL_SHIFT_ODDS, MIX_FLOOR
 
 Vector = NDArray[np.float64]
 
@@ -38,6 +39,8 @@ class Grounds:
     """What that distance may be by the errors of both."""
     label_shift: bool = True
     """The estimate rests on label shift; what rests on anything else is no ground to correct scores by."""
+    told_apart: float = inf
+    """The logarithm of the odds for a change of the class mix, against a shift of the inputs that looks like one."""
 
 
 GONE = -1e308
@@ -102,6 +105,11 @@ def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str
             "the class mix is not estimated by label shift: windows of this stream differ in other ways too",
         ),
         (grounds.mix_significant, Cause.WITHIN_CHANCE, "the change of the class mix is within chance"),
+        (
+            grounds.told_apart >= log(LABEL_SHIFT_ODDS),
+            Cause.NOT_TOLD_APART,
+            "the window is too small to tell the change of the class mix from a shift of the inputs",
+        ),
         (
             grounds.effect >= MIX_FLOOR,
             Cause.TOO_SMALL,

@@ -22,6 +22,7 @@ from monitor.shifts.outline import Outline, follow
 from monitor.shifts.prepared import Prepared, SortedColumn, column_of, mapped_rows, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
 from monitor.shifts.resolution import SINGLE, WrittenColumn, coarsened_table
+from monitor.shifts.told_apart import label_shift_odds
 from monitor.shifts.variation import Law
 from monitor.shifts.window_profile import Lens, WindowProfile, lens
 
@@ -60,6 +61,7 @@ __all__ = [
     "features_written",
     "follow",
     "holm",
+    "label_shift_odds",
     "lens",
     "mapped_rows",
     "prepare",
