@@ -166,3 +166,6 @@ LEARNED_COPIES = 256
 
 # Features that are remembered as those by which a stream is not as in its reference: more are a page nobody reads.
 FEATURES_SHOWN = 5
+
+# Labelled windows whose class mix a stream remembers: enough for the mean of a season's part, 4 kB with ten classes.
+MIXES_KEPT = 30

@@ -4,6 +4,7 @@ from monitor.assessment.baseline import Baseline
 from monitor.assessment.classifier import Assessment, FeatureShift, Test, assess
 from monitor.assessment.message import MessagePart, WindowResult, encode, rfc3339
 from monitor.assessment.mix_rule import ClassRule, MixRule
+from monitor.assessment.prevalence import BasedOn
 from monitor.assessment.reasons import describe
 from monitor.assessment.recent_normal import Examined, RecentNormal, against_recent, examined_by, judged
 from monitor.assessment.regressor import RegressionAssessment, assess_regression
@@ -12,6 +13,7 @@ from monitor.assessment.verdict import Verdict, verdicts
 
 __all__ = [
     "Assessment",
+    "BasedOn",
     "Baseline",
     "ClassRule",
     "Examined",

@@ -138,8 +138,8 @@ class Assessment:
     classes: tuple[str, ...]
     source_priors: Vector
     prevalence: PriorEstimate
-    """What is out there now; `based_on` says by which rule. With an unknown class, the shares of the known classes
-    among the events that lie where they were."""
+    """What is out there now; `based_on` says by which rule. With an unknown class, and label shift among the others,
+    the shares of the known classes among the events that lie where they were."""
     estimates: Mapping[str, PriorEstimate]
     tests: Mapping[str, Test]
     features: Mapping[str, FeatureShift]
@@ -228,10 +228,8 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
     )
     beyond = diagnosis.unknown if verdict is Verdict.UNKNOWN_CLASS else None
     if beyond is not None:
-        mix = Prevalence(known_mix(calibrated, reference, reference.estimator, ready, beyond))
-    else:
-        pcc = posteriors.mean(axis=0)
-        mix = published(verdict, diagnosis, chosen, pcc, reference)
+        chosen = known_mix(calibrated, reference, reference.estimator, ready, beyond)
+    mix = published(verdict, diagnosis, chosen, posteriors.mean(axis=0), reference)
     words = reasons.reasons(
         verdict,
         diagnosis,

@@ -59,7 +59,10 @@ CANDIDATES = ("the reference's shares", "calibrated scores", "label shift")
 def published(
     verdict: Verdict, diagnosis: Diagnosis, label_shift: PriorEstimate, pcc: Vector, reference: ShiftReference
 ) -> Prevalence:
-    """The class mix of a window with enough events, whose events all come from known classes."""
+    """The class mix of a window with enough events.
+
+    `label_shift` is what holds if nothing but the mix moved: of the known events, where some are of no known class.
+    """
     natural, source, blocks = diagnosis.whole.natural, reference.source_priors, reference.blocks
     if diagnosis.rest is not None and verdict in {Verdict.COVARIATE_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}:
         label_shift = _from_unmoved(diagnosis.rest.match, label_shift.events)

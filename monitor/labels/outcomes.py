@@ -8,8 +8,8 @@ of n events are drawn without replacement. An interval covers the truth if |q - 
 both together; with every event labelled that is the interval itself.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -46,6 +46,8 @@ class PublishedEstimate(msgspec.Struct, frozen=True):
     reference: str
     calibration: CalibrationMap | None = None
     """That of the recalibration."""
+    experts: dict[str, tuple[float, ...]] = {}
+    """What each expert on the class mix said (`state.recent_labels`)."""
 
 
 class LabelCounts(result.MessagePart, frozen=True):
@@ -133,10 +135,12 @@ class Outcome:
     """As they were scored."""
     labels: Labels
     """Class numbers."""
+    experts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """What each expert on the class mix had said."""
 
 
-def told(assessment: Assessment) -> bytes:
-    """What is kept of a published window."""
+def told(assessment: Assessment, experts: Mapping[str, Vector]) -> bytes:
+    """What is kept of a published window; `experts` are estimates of its class mix that labels are to choose among."""
     estimate, correction = assessment.prevalence, assessment.recalibration
     return msgspec.json.encode(
         PublishedEstimate(
@@ -150,6 +154,7 @@ def told(assessment: Assessment) -> bytes:
             verdict=str(assessment.verdict),
             reference=assessment.reference_version,
             calibration=correction.calibration,
+            experts={name: tuple(mix.tolist()) for name, mix in experts.items()},
         )
     )
 
@@ -208,7 +213,7 @@ def outcome(
         doubt="",
         versions=result.Versions(__version__, said.reference),
     )
-    return Outcome(found_out, posteriors, labels)
+    return Outcome(found_out, posteriors, labels, said.experts)
 
 
 def ids(rows: bytes | None) -> Sequence[str | None]:

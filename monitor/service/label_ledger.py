@@ -16,11 +16,11 @@ import numpy as np
 from monitor.arrays import Flags, Labels, Vector, present
 from monitor.assessment import Assessment, encode
 from monitor.events import DecodedBatch, LateLabels
-from monitor.kinds import Assessed
 from monitor.labels import Arrived, Awaited, LabelFlow, Outcome, OutcomeResult, Waiting, outcomes
 from monitor.labels.store import LabelStore
 from monitor.ports import NEVER, Message, RawBatch
 from monitor.service.under_way import Ready
+from monitor.state import WindowSeen
 from monitor.windows import Arrivals, LeftOut, PartitionProgress, Plan, Window, WindowCheckpoint
 
 
@@ -97,9 +97,9 @@ class Ledger:
             self._written[_key(window)] = (name, deadline, window)
         return due
 
-    def keep(self, window: Window, assessment: Assessed, closed: int | None) -> None:
+    def keep(self, window: Window, seen: WindowSeen, closed: int | None) -> None:
         """Let a window wait for its labels. Segments do not wait: their stream does."""
-        key = window.key
+        key, assessment = window.key, seen.assessment
         stream = self._streams.get(key.stream)
         if stream is None or closed is None or not isinstance(assessment, Assessment):
             return
@@ -111,7 +111,7 @@ class Ledger:
             closes=closed,
             deadline=key.end + stream.awaited.wait + stream.plan.lateness,
             events=window.events,
-            told=outcomes.told(assessment),
+            told=outcomes.told(assessment, seen.experts),
             rows=outcomes.kept(window),
         )
         stream.evicted += stream.store.keep(waiting, stream.awaited.most)

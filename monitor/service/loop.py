@@ -312,7 +312,7 @@ class Service:
             yield from (self._whole.signed(message, window) for message in messages(published, seen))
             yield from (message for message in further if kept or message.channel != "states")
             if not published.window.key.segment:
-                self._ledger.keep(window, seen.assessment, mark)
+                self._ledger.keep(window, seen, mark)
             self._tell(seen)
             self._tell(StateAdvanced(seen, self._states.of(*owner(seen))))
 

@@ -14,6 +14,7 @@ from monitor.state.in_force import InForce, in_force
 from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance, owner, surplus
 from monitor.state.plan import StatePlan
 from monitor.state.recent import recent
+from monitor.state.recent_labels import RecentLabelsState, recent_labels
 from monitor.state.trust import TrustState, trust
 from monitor.windows import Window
 
@@ -32,6 +33,7 @@ __all__ = [
     "HistoryState",
     "InForce",
     "Known",
+    "RecentLabelsState",
     "Ring",
     "Seen",
     "SeenT",
@@ -51,6 +53,7 @@ __all__ = [
 CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] = (
     trust,
     recent,
+    recent_labels,
     alarms,
     changes,
     in_force,

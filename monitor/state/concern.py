@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from monitor.arrays import Vector
 from monitor.assessment import encode
 from monitor.kinds import AnyReading, Assessed, kind_of, reading_of
 from monitor.labels import Outcome
@@ -46,6 +47,8 @@ class WindowSeen:
     """What the feed says where that is something else than the result does."""
     doubt: str = ""
     """Why labels say that the estimates are off; empty if they do not."""
+    experts: Mapping[str, Vector] = field(default_factory=dict)
+    """Estimates of the class mix that labels are to choose among; they are kept until the labels come."""
     examined: Mapping[str, Any] = field(default_factory=dict)
     """By concern: what its `examine` found."""
     written: Written | None = None

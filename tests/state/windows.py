@@ -13,6 +13,7 @@ from monitor.reference.classifier import Reference
 from monitor.service.notices import Observer, OutcomeKnown, StateAdvanced
 from monitor.service.stream_states import StreamStates
 from monitor.state import AnyConcern, Seen, StatePlan, WindowSeen, concerns_of, examined, owner
+from monitor.state.recent_labels import PCC
 from monitor.windows import Window, WindowKey, WindowSummary
 from tests.service import streams
 
@@ -55,13 +56,15 @@ class Shown:
 def outcome(number: int, covered: bool = True) -> Outcome:
     """That the labels of the window of that number have shown."""
     realised = Realised(0.3, 0.25, 0.35, 0.3 if covered else 0.6, 0.0 if covered else -0.3, covered)
+    classes = {"no": Realised(0.7, 0.65, 0.75, 0.7, 0.0, True), "yes": realised}
     result = OutcomeResult(
         "shiftwatch.outcome.v1", "s", "", f"s//{number}/{number + 1}", "", "", "stable", 400, True,
-        LabelCounts(400, 0, 0, 0, 0, 0, 0), False, {"yes": realised}, float(covered), False, None, None,
+        LabelCounts(400, 0, 0, 0, 0, 0, 0), False, classes, float(covered), False, None, None,
         True, "", Versions("0", streams.reference().version),
     )  # fmt: skip
     posteriors, labels = streams.scores(400, 0.3, seed=number)
-    return Outcome(result, posteriors, labels)
+    experts = {"the reference's shares": (0.7, 0.3), PCC: (0.6, 0.4)}
+    return Outcome(result, posteriors, labels, experts)
 
 
 def story() -> Sequence[Seen]:

@@ -85,7 +85,7 @@ def cell(table: Table, block: int, name: str) -> Figures:
         calm=watched.nested(over, reference),
         power={"reference": watched.on_stream(over, reference)},
         without_labels=measures.without_labels(seen, reference.source_priors) if seen else {},
-        with_labels=measures.with_labels(over, seen, reference.source_priors) if seen else {},
+        with_labels=measures.with_labels(over, reference, seen) if seen else {},
         harm=scores,
         harmed=harmed,
         window_ms=1000 * float(np.median([one.seconds for one in seen])) if seen else float("nan"),

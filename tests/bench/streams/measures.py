@@ -8,10 +8,12 @@ from scipy.stats import rankdata
 
 from monitor import quality
 from monitor.arrays import Vector
+from monitor.priors import PriorEstimate
+from monitor.reference.classifier import Reference
+from tests.bench.streams import late
+from tests.bench.streams.late import LATE
 from tests.bench.streams.watched import Seen, Tally, Watched, shares
 
-LATE = 2
-"""Windows until labels come."""
 FEW = 8
 """Labelled blocks of a short memory."""
 HARMED = 0.9
@@ -77,8 +79,9 @@ def without_labels(seen: Sequence[Seen], source: Vector) -> dict[str, Rule]:
     }
 
 
-def with_labels(watched: Watched, seen: Sequence[Seen], source: Vector) -> dict[str, Rule]:
-    """The simple rules that know the labels of windows up to two before, and of the hold-out's blocks."""
+def with_labels(watched: Watched, reference: Reference, seen: Sequence[Seen]) -> dict[str, Rule]:
+    """What is published, and the simple rules that know the labels of windows up to two before and of the hold-out."""
+    source = reference.source_priors
     classes = len(watched.table.classes)
     before = [shares(watched.table.labels[at], classes) for at in watched.held]
     truths = np.array([*before, *(one.truth for one in seen)]) if before else np.array([one.truth for one in seen])
@@ -86,14 +89,16 @@ def with_labels(watched: Watched, seen: Sequence[Seen], source: Vector) -> dict[
     known = max(len(before), FEW)
 
     def recent(t: int, most: int) -> Vector:
-        end = len(before) + t - LATE
+        end = len(before) + t - LATE + 1
         return truths[max(end - most, 0) : end].mean(axis=0) if end > 0 else source
 
     def corrected(t: int) -> Vector:
-        past = errors[max(t - LATE - FEW, 0) : max(t - LATE, 0)]
+        end = max(t - LATE + 1, 0)
+        past = errors[max(end - FEW, 0) : end]
         return seen[t].pcc + (past.mean(axis=0) if len(past) else 0.0)
 
     return {
+        "published": _interval(seen, list(late.published(watched, reference, seen))),
         "last labelled block": _rule(seen, lambda t: recent(t, 1)),
         f"mean of the last {FEW}": _rule(seen, lambda t: recent(t, FEW)),
         "mean of as many as the hold-out has": _rule(seen, lambda t: recent(t, known)),
@@ -113,9 +118,11 @@ def _auto(seen: Sequence[Seen]) -> Rule:
     return _interval(seen, [one.assessment.estimates["auto"] for one in seen])
 
 
-def _interval(seen: Sequence[Seen], estimates: Sequence[object]) -> Rule:
+def _interval(seen: Sequence[Seen], estimates: Sequence[PriorEstimate]) -> Rule:
     truths = np.array([one.truth for one in seen])
-    priors, lower, upper = (np.array([getattr(e, name) for e in estimates]) for name in ("priors", "lower", "upper"))
+    priors, lower, upper = (
+        np.array([getattr(one, name) for one in estimates]) for name in ("priors", "lower", "upper")
+    )
     inside = (lower <= truths + 1e-12) & (truths <= upper + 1e-12)
     return Rule(float(np.abs(priors - truths).mean()), float(inside.mean()), float((upper - lower).mean()))
 

@@ -1,0 +1,176 @@
+"""Recent labels: the class mix weighs estimates by how close each came in windows whose labels have come.
+
+Every window of a stream that awaits labels has experts: the reference's shares, calibrated PCC, the label-shift
+estimate, the rule of `assessment.prevalence`, the mean mix of the last 8 and of the last 30 labelled windows (blocks of
+the hold-out come before the first), and PCC with its mean error of the last 8. What each says is kept with the window
+until its labels come. With M_i an expert's mean squared error over the last 12 outcomes, from the third outcome on
+
+    p = sum_i w_i c_i,   w_i ~ 1 / M_i^2,   half-width = t_{.975, n-1} sqrt(1 + 1/n) rms(published - true), n <= 20
+
+That is for windows whose mix does not rest on label shift, and for stable ones of references that have blocks: a mix
+that has just moved, and that label shift explains, is not held back by what was right last week.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+import msgspec
+import numpy as np
+from scipy.special import stdtrit
+
+from monitor.arrays import Matrix, Vector, frozen_vector
+from monitor.assessment import Assessment, BasedOn, Verdict
+from monitor.labels import Outcome
+from monitor.limits import MIXES_KEPT
+from monitor.priors import PriorEstimate
+from monitor.reference import FiledReference, Reference
+from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
+from monitor.state.plan import StatePlan
+from monitor.tolerances import (
+    EXPERT_OUTCOMES,
+    FEW_MIXES,
+    FEWEST_ERRORS,
+    FEWEST_OUTCOMES,
+    PUBLISHED_ERRORS,
+    TRUST_LABELS,
+)
+
+Experts = Mapping[str, Vector]
+"""What each says of the class mix of a window, by name."""
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """One outcome, as far as experts are concerned."""
+
+    squares: dict[str, float]
+    """Squared error of each expert."""
+    published: tuple[float, ...]
+    """Published minus realised, of each class."""
+    realised: tuple[float, ...]
+    scores: tuple[float, ...]
+    """Realised minus calibrated PCC."""
+
+
+class RecentLabelsState(msgspec.Struct, frozen=True):
+    """The last outcomes, at most `MIXES_KEPT`."""
+
+    outcomes: tuple[Judged, ...] = ()
+
+
+def recent_labels(plan: StatePlan, reference: FiledReference) -> Concern[RecentLabelsState] | None:
+    """The concern, for classifiers that await labels."""
+    if not plan.awaiting or not isinstance(reference, Reference):
+        return None
+
+    def advance(state: RecentLabelsState, seen: Seen) -> Advanced[RecentLabelsState]:
+        if isinstance(seen, Outcome):
+            return Advanced(_with_outcome(state, seen, reference.version))
+        if not _judged_by(seen, reference):
+            return Advanced(state)
+        return Advanced(state, seen=_published(state, seen, cast(Assessment, seen.assessment), reference))
+
+    return Concern("recent_labels", version=1, state=RecentLabelsState, advance=advance, new_reference="begins anew")
+
+
+def _judged_by(seen: WindowSeen, reference: Reference) -> bool:
+    """Whether a window has a class mix, and the estimates that experts are made of."""
+    assessment = seen.assessment
+    return (
+        isinstance(assessment, Assessment)
+        and not assessment.verdict.silent
+        and {"pcc", reference.estimator} <= assessment.estimates.keys()
+    )
+
+
+def _with_outcome(state: RecentLabelsState, seen: Outcome, reference: str) -> RecentLabelsState:
+    """Outcomes with few labels, or with labels of selected events, say nothing of the window's mix."""
+    result = seen.result
+    enough = result.labels.joined >= TRUST_LABELS and not result.selective
+    if not enough or result.versions.reference != reference or PCC not in seen.experts:
+        return state
+    realised = np.array([each.realised for each in result.classes.values()])
+    squares = {name: float(((np.array(said) - realised) ** 2).sum()) for name, said in seen.experts.items()}
+    judged = Judged(
+        squares=squares,
+        published=tuple(each.error for each in result.classes.values()),
+        realised=tuple(realised.tolist()),
+        scores=tuple((realised - np.array(seen.experts[PCC])).tolist()),
+    )
+    return RecentLabelsState((*state.outcomes, judged)[-MIXES_KEPT:])
+
+
+PCC = "calibrated scores"
+
+
+def _published(state: RecentLabelsState, seen: WindowSeen, assessment: Assessment, reference: Reference) -> WindowSeen:
+    """The window with its experts, and with what they say together where that is to be published."""
+    experts = _experts(state, assessment, reference)
+    of_label_shift = assessment.based_on is BasedOn.LABEL_SHIFT
+    usual = reference.blocks is not None and assessment.verdict is Verdict.STABLE
+    if len(state.outcomes) >= FEWEST_OUTCOMES and (usual or not of_label_shift):
+        estimate, why = _together(state, experts, assessment.prevalence)
+        assessment = replace(
+            assessment,
+            prevalence=estimate,
+            based_on=BasedOn.RECENT_LABELS,
+            reasons=(*assessment.reasons, why),
+        )
+    return replace(seen, assessment=assessment, experts=experts)
+
+
+def _experts(state: RecentLabelsState, assessment: Assessment, reference: Reference) -> dict[str, Vector]:
+    pcc = assessment.estimates["pcc"].priors
+    mixes, scores = _history(state, reference)
+    experts = {
+        "the reference's shares": reference.source_priors,
+        PCC: pcc,
+        "label shift": assessment.estimates[reference.estimator].priors,
+        "familiar inputs": assessment.prevalence.priors,
+    }
+    if len(mixes):
+        corrected = np.maximum(pcc + scores[-FEW_MIXES:].mean(axis=0), 0.0)
+        experts |= {
+            "the latest labels": mixes[-FEW_MIXES:].mean(axis=0),
+            "all recent labels": mixes.mean(axis=0),
+            "scores corrected by labels": corrected / corrected.sum(),
+        }
+    return experts
+
+
+def _history(state: RecentLabelsState, reference: Reference) -> tuple[Matrix, Matrix]:
+    """The mixes that are known, and by how much the scores were off: blocks of the hold-out first, then windows."""
+    mixes = [np.array(one.realised) for one in state.outcomes]
+    scores = [np.array(one.scores) for one in state.outcomes]
+    if (blocks := reference.blocks) is not None:
+        shares = blocks.shares
+        mixes, scores = [*shares, *mixes], [*(shares - blocks.pcc), *scores]
+    return np.array(mixes[-MIXES_KEPT:]), np.array(scores[-MIXES_KEPT:])
+
+
+def _together(state: RecentLabelsState, experts: Experts, said: PriorEstimate) -> tuple[PriorEstimate, str]:
+    """The mix that they say together, with its interval; and which of them count."""
+    last = state.outcomes[-EXPERT_OUTCOMES:]
+    names = [name for name in experts if any(name in one.squares for one in last)]
+    errors = np.array([np.mean([one.squares[name] for one in last if name in one.squares]) for name in names])
+    weights = np.maximum(errors, np.finfo(np.float64).eps) ** -2.0
+    weights /= weights.sum()
+    priors = weights @ np.array([experts[name] for name in names])
+    off = np.array([one.published for one in state.outcomes[-PUBLISHED_ERRORS:]])
+    n = len(off)
+    half = (said.upper - said.lower) / 2
+    if n >= FEWEST_ERRORS:
+        half = stdtrit(n - 1, 0.975) * np.sqrt(1 + 1 / n) * np.sqrt((off**2).mean(axis=0))
+    ranked = sorted(zip(weights.tolist(), names, strict=True), key=lambda pair: (-pair[0], pair[1]))
+    words = ", ".join(f"{name} {weight:.0%}" for weight, name in ranked[:3])
+    why = f"by the errors in the last {len(last)} windows with labels, the prevalence weighs {words}"
+    estimate = replace(
+        said,
+        method="recent-labels",
+        priors=frozen_vector(priors, "priors"),
+        lower=frozen_vector(np.clip(priors - half, 0, 1), "lower"),
+        upper=frozen_vector(np.clip(priors + half, 0, 1), "upper"),
+        standard_errors=None,
+        target="sample",
+    )
+    return estimate, why
