@@ -488,6 +488,10 @@ FAMILIAR_MIX = 2.0
 # somewhere else altogether would otherwise hide what the model's confidence says.
 LARGEST_MOVE = 3.0
 
+# A harm score above which a model is likely worse than on its hold-out: no block of a hold-out came above (7 streams, 3
+# models each). The alert rule has the same number.
+HARMED = 2.0
+
 # What a window of labels leaves of what earlier ones have taught: half of it is gone after 23 windows. And how much is
 # known before any label, of the slope and of each intercept: as much as a hundred events say. With 10 a few labels a
 # window made scores of still streams worse by .0004 nats, with 20 by .0002 (tests/bench/labels).

@@ -16,6 +16,7 @@ from monitor.assessment import message as result
 from monitor.assessment import reasons, to_message
 from monitor.assessment.baseline import Baseline, baselines
 from monitor.assessment.completeness import as_far_as_seen
+from monitor.assessment.harm import Harm, harm
 from monitor.assessment.known_events import UnknownShare, known_mix, soft_match, unknown_share
 from monitor.assessment.mix_rule import USUAL, MixRule, held_against, spread
 from monitor.assessment.prevalence import BasedOn, Prevalence, published
@@ -148,6 +149,8 @@ class Assessment:
     reference_version: str
     based_on: BasedOn = BasedOn.LABEL_SHIFT
     """What `prevalence` rests on; only label shift can justify a recalibration through the class mix."""
+    harm: Harm | None = None
+    """Whether the model is likely worse here than on the hold-out; None without blocks of the hold-out."""
     unknown: UnknownShare | None = None
     """Of the events; only with the verdict `unknown-class`."""
     mean: Vector = field(default_factory=lambda: np.zeros(0))
@@ -243,6 +246,7 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
         unusable=unusable,
         prevalence=mix.estimate,
         based_on=mix.based_on,
+        harm=harm(posteriors, diagnosis, reference),
         unknown=None if beyond is None else unknown_share(beyond),
         mean=frozen_vector(diagnosis.mean, "mean"),
         tests=tests,

@@ -50,6 +50,23 @@ class Unknown(MessagePart, frozen=True):
     upper: float
 
 
+class HarmPart(MessagePart, frozen=True):
+    """Whether the model is likely worse in this window than it was on the hold-out, without a label."""
+
+    score: float
+    """In standard deviations of the hold-out's blocks: above 2 a model is likely worse than in any of them."""
+    confidence: float
+    """The part of the model's own confidence."""
+    departure: float
+    """How many times as far from the reference inputs are as usual."""
+    shares: float
+    """The move of the calibrated scores' shares, in natural standard deviations."""
+    expected_brier: float
+    """What calibrated posteriors expect of themselves, summed over the classes; and"""
+    usual_brier: float
+    """what it was on the hold-out."""
+
+
 class Estimate(MessagePart, frozen=True):
     """One estimator's answer, and how it got there."""
 
@@ -158,6 +175,8 @@ class WindowResult(MessagePart, frozen=True):
     baselines: dict[str, BaselineResult]
     """Against `reference`, which `verdict` is, and against the `recent` normal where one is known."""
     prevalence: dict[str, Share]
+    harm: HarmPart | None
+    """Null where the reference has no blocks that say what is usual, and for regressors."""
     unknown: Unknown | None
     """Null but for the verdict `unknown-class`."""
     estimator: str

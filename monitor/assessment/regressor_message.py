@@ -86,6 +86,7 @@ def to_result(assessment: "RegressionAssessment", software: str) -> RegressionRe
         unknown=None,
         estimator="",
         based_on=None,
+        harm=None,
         estimates={},
         tests={name: test_result(test) for name, test in assessment.tests.items()},
         features={name: feature_result(shift) for name, shift in assessment.features.items()},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from monitor.arrays import Vector
 from monitor.assessment import message as result
 from monitor.assessment.baseline import Baseline
+from monitor.assessment.harm import Harm
 from monitor.assessment.reasons import describe
 from monitor.priors import PriorEstimate
 from monitor.windows import WindowCounts
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
     """The message of contract 2."""
     names, key, prevalence = assessment.classes, assessment.key, assessment.prevalence
-    unknown = assessment.unknown
+    unknown, harm = assessment.unknown, assessment.harm
     return result.WindowResult(
         schema=result.SCHEMA_ID,
         stream=key.stream,
@@ -44,6 +45,7 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
             )
             for y, name in enumerate(names)
         },
+        harm=None if harm is None else harm_part(harm),
         unknown=None if unknown is None else result.Unknown(unknown.estimate, unknown.lower, unknown.upper),
         estimator=prevalence.method,
         based_on=assessment.based_on,
@@ -59,6 +61,18 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
 def baseline_results(baselines: Mapping[str, Baseline]) -> dict[str, result.BaselineResult]:
     """The verdict against each thing that the window was held against."""
     return {name: result.BaselineResult(found.verdict, found.reasons, found.moved) for name, found in baselines.items()}
+
+
+def harm_part(harm: Harm) -> result.HarmPart:
+    """The harm score and its parts."""
+    return result.HarmPart(
+        score=harm.score,
+        confidence=harm.confidence,
+        departure=harm.departure,
+        shares=harm.shares,
+        expected_brier=harm.expected,
+        usual_brier=harm.usual,
+    )
 
 
 def counts(events: int, kept: WindowCounts, unusable: int, missing_values: int) -> result.Counts:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.assessment import Assessment
+from monitor.assessment import Assessment, BasedOn
 from monitor.kinds.reading import Sample, strongest
 from monitor.priors import PriorEstimate
 from monitor.recalibration import Recalibration
@@ -42,6 +42,10 @@ class ClassMixAnswer:
     multipliers: tuple[float, ...]
     realised: tuple[float, ...] | None
     """Shares of the classes among the labelled events of the window, where there are any."""
+    based_on: str = str(BasedOn.LABEL_SHIFT)
+    """What the reported prevalence rests on."""
+    harm: float | None = None
+    """The harm score, where there are blocks of the hold-out to say what is usual."""
 
     @property
     def priors(self) -> tuple[float, ...]:
@@ -73,6 +77,8 @@ class ClassMixAnswer:
                     yield name, (self.classes[number],), values[number]
         yield "estimate_converged", (), float(self.reported.converged)
         yield "estimate_gap", (), self.reported.gap
+        if self.harm is not None:
+            yield "harm_score", (), self.harm
 
     def stream_metrics(self, most: int) -> Iterator[Sample]:
         """What every estimator says."""
@@ -91,6 +97,8 @@ class ClassMixAnswer:
                 for name, prior, lower, upper, source in columns
             },
             "estimator": self.reported.method,
+            "based_on": self.based_on,
+            "harm": self.harm,
             "converged": self.reported.converged,
             "realised": None if self.realised is None else dict(zip(self.classes, self.realised, strict=True)),
         }
@@ -152,6 +160,8 @@ def read(assessment: Assessment, window: WindowSummary, recalibration: Recalibra
         estimates=tuple(_estimate(name, estimate) for name, estimate in assessment.estimates.items()),
         multipliers=recalibration.multipliers,
         realised=tuple(count / window.labelled for count in window.class_counts) or None,
+        based_on=str(assessment.based_on),
+        harm=None if assessment.harm is None else assessment.harm.score,
     )
 
 

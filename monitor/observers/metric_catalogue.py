@@ -84,6 +84,7 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("estimator_converged", "gauge", "1 if the estimator converged.", ("stream", "estimator")),
     Spec("estimate_converged", "gauge", "1 if the reported estimate converged.", WINDOW),
     Spec("estimate_gap", "gauge", "Certified bound on what the reported estimate's objective falls short by.", WINDOW),
+    Spec("harm_score", "gauge", "How likely the model is worse than on its hold-out; above 2 it likely is.", WINDOW),
     Spec("alarm", "gauge", "1 while so many of the last windows moved as `alarm` in the configuration says.", WINDOW),
     Spec("alarm_windows", "gauge", "How many of the last windows moved, of those that `alarm` looks at.", WINDOW),
     Spec("window_events", "gauge", "Events that the last window was judged by.", WINDOW),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from monitor.assessment.classifier import Assessment, FeatureShift, Test
+from monitor.assessment.harm import Harm
 from monitor.assessment.verdict import Verdict
 from monitor.kinds.class_mix import ClassifierFacts
 from monitor.kinds.classifier import CLASSIFIER
@@ -111,7 +112,7 @@ class Story:
         """The labels of the last window have come, and all have been the first class."""
         last = self.last.assessment
         assert isinstance(last, Assessment)
-        key, told = last.key, outcomes.told(last)
+        key, told = last.key, outcomes.told(last, {})
         one = Waiting(self.stream, key.id, key.start, key.end, key.end, key.end, last.events, told, None)
         copies = Stateless([None] * 10, np.zeros(10), np.tile(last.source_priors, (10, 1)))
         found = outcomes.outcome(one, NO_LABELS, copies, 3)
@@ -221,6 +222,7 @@ def assessed(
         posteriors={},
         recalibration=_recalibration(classes, priors, apply),
         reference_version="0123456789abcdef",
+        harm=Harm(0.4, 0.3, 1.2, 0.6, 0.21, 0.2),
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from monitor.kinds import ClassMixAnswer, Reading
 from monitor.labels import OutcomeResult
 from monitor.observers import StreamFacts
+from monitor.tolerances import HARMED
 from monitor.web.page import panels
 from monitor.web.page.charts import Bins, Chart, Floats, runs
 from monitor.web.page.panels import Card, Panel, Shown
@@ -48,7 +49,14 @@ def trust(card: ClassifierCard) -> Shown:
         for estimate in answer.estimates
     ]
     leading = answer.classes[answer.leading]
-    return {**panels.trust(card), "estimate": answer.reported, "leading": leading, "estimators": estimators}
+    return {
+        **panels.trust(card),
+        "answer": answer,
+        "estimate": answer.reported,
+        "leading": leading,
+        "estimators": estimators,
+        "harmed": HARMED,
+    }
 
 
 def outcomes(card: ClassifierCard) -> Shown | None:
