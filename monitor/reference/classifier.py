@@ -26,7 +26,16 @@ from monitor.reference.column_notices import column_notices, likely_labels
 from monitor.reference.earlier import scores_before
 from monitor.reference.estimator_choice import simulate
 from monitor.reference.feature_columns import Kinds, read_features
-from monitor.reference.segments import Names, SegmentHoldOut, fields_of, named_segments, of_names, of_segment, profiles
+from monitor.reference.segments import (
+    Names,
+    SegmentHoldOut,
+    fields_of,
+    named_segments,
+    of_names,
+    of_segment,
+    profiles,
+    usual_in,
+)
 from monitor.reference.table import class_numbers, out_of_line, plain_list, read_scores
 from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
@@ -98,6 +107,10 @@ class Reference(FiledReference):
     def of_segment(self, window: Window) -> SegmentHoldOut:
         """What a segment's window is held against: the hold-out events of the same segment, where there are enough."""
         return of_segment(window, self)
+
+    def usual_in(self, segment: str) -> "Reference":
+        """What is usual in a segment; where the hold-out does not know it, or without a segment, in the whole."""
+        return usual_in(segment, self)
 
     @property
     def margins(self) -> bool:

@@ -58,6 +58,11 @@ def of_segment(window: Window, reference: "Reference") -> SegmentHoldOut:
     )
 
 
+def usual_in(segment: str, reference: "Reference") -> "Reference":
+    """The reference of one segment; where the hold-out does not know it, the whole."""
+    return _own(reference, frozenset({segment})) or reference if segment else reference
+
+
 def _names(window: Window) -> frozenset[str]:
     """The segments that the events of a window belong to: one, or all those that are watched together."""
     if window.key.segment != OTHER_SEGMENTS or window.segments is None:

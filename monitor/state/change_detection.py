@@ -54,8 +54,9 @@ def _of_events(before: Mapping[str, DetectorValue | None], seen: WindowSeen, ref
     sample = seen.examined.get("changes")
     if sample is None or not isinstance(reference, Reference):
         return
-    null = reference.statistics.get("em") or None
-    fresh = PriorShiftDetector(reference.source_priors, size=SAMPLED_TOGETHER, step=SAMPLED_OF_WINDOW, null=null)
+    usual = reference.usual_in(seen.window.key.segment)
+    null = usual.statistics.get("em") or None
+    fresh = PriorShiftDetector(usual.source_priors, size=SAMPLED_TOGETHER, step=SAMPLED_OF_WINDOW, null=null)
     known, detected = _going_on(fresh, before.get(EVENTS)), False
     for row in sample.astype(np.float32).astype(np.float64):
         known.update(row)

@@ -141,6 +141,11 @@ def test_what_a_segment_fixes_is_left_out_where_the_hold_out_does_not_know_it(
     assert {"amount", "age_days", "pace"} <= found.features.keys()
 
 
+def test_a_detector_of_changes_looks_for_what_is_unusual_in_the_segment(by_feature: Reference) -> None:
+    assert by_feature.usual_in("country=NL").source_priors[0] == pytest.approx(0.35, abs=0.03)
+    assert by_feature.usual_in("country=FR") is by_feature.usual_in("") is by_feature
+
+
 def test_a_reference_that_was_saved_knows_its_segments(model: Pipeline, by_segment: Reference, tmp_path: Path) -> None:
     by_segment.save(tmp_path / "shop.ref")
     again = Reference.load(tmp_path / "shop.ref")
