@@ -528,3 +528,9 @@ EXPERT_OUTCOMES = 12
 FEW_MIXES = 8
 FEWEST_ERRORS = 5
 PUBLISHED_ERRORS = 20
+
+# Blocks that are advised: with twenty the covariance is known to a quarter, and one odd block does not decide.
+BLOCKS_ADVISED = 20
+
+# A block this many standard deviations of the others away is called odd: one in three hundred by chance.
+ODD_BLOCK = 3.0

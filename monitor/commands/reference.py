@@ -49,6 +49,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     build.add_argument(
         "--times", default="", help="how times are written, as in a stream's settings: seconds, utc, ..."
     )
+    build.add_argument(
+        "--block",
+        metavar="LENGTH",
+        help="the length of the windows to come: 5000 events, 1d, or a configuration that says it; see "
+        "deploy/guides/time-ordered-data.md",
+    )
     build.add_argument("--seed", type=_seed, default=0, help="for folds, samples and simulations (default: 0)")
     build.add_argument("--no-report", action="store_true", help="do not write the report")
     build.set_defaults(run=_build)
@@ -100,6 +106,7 @@ def _build(given: argparse.Namespace) -> int:
             calibration=given.calibration,
             estimator=given.estimator,
             facts=facts,
+            block=None if given.block is None else _block(given.block, given.stream),
             advance=advance,
         )
     reference.save(given.out)
@@ -113,6 +120,20 @@ def _build(given: argparse.Namespace) -> int:
         )
         _print(f"the report is in {page} and {data}")
     return 0
+
+
+def _block(said: str, stream: str) -> int | str:
+    """A number of events, a duration, or the window of a stream in a configuration."""
+    from monitor.ports.options import duration_text
+    from monitor.settings import load
+
+    if not said.endswith(".toml"):
+        return int(said) if said.isdigit() else said
+    streams = load(Path(said)).streams
+    if stream not in streams and (stream or len(streams) != 1):
+        raise InputError(f"--block: {said} has the streams {', '.join(streams)}; say which one with --stream")
+    window = streams[stream or next(iter(streams))].window
+    return window.count if window.count is not None else duration_text(window.size or 0)
 
 
 def _report_places(holdout: Path, out: Path) -> tuple[Path, Path]:

@@ -5,6 +5,7 @@ random numbers depend on the seed and the row number alone, so that no way of cu
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from monitor.calibration import Selection
 from monitor.errors import InputError
 from monitor.limits import BUILD_CELLS, BUILD_ROWS
 from monitor.ports.schema import StreamSchema
+from monitor.reference.blocks import Block, Cut, cut
 from monitor.reference.classifier import Facts, Reference
 from monitor.reference.holdout import Advance, Chunk, Wanted, infer_schema, notices, read
 from monitor.reference.preflight import Report, measure
@@ -31,6 +33,9 @@ class Reservoir:
         self._random = np.random.default_rng(seed)
         self._posteriors = np.empty((self.capacity, len(schema.classes)))
         self._labels = np.empty(self.capacity, dtype=np.int64)
+        self._numbers, self._moments = (np.zeros(self.capacity, dtype=np.int64) for _ in range(2))
+        self.timed = True
+        """Whether all events say when they were."""
         self._features = np.empty((self.capacity, len(schema.features))) if schema.features else None
         self._segments: Names | None = None
 
@@ -50,6 +55,11 @@ class Reservoir:
         if chunk.segments is not None:
             self._segments = np.full(self.capacity, "", dtype=object) if self._segments is None else self._segments
             self._segments[slots[kept]] = chunk.segments[kept]
+        self._numbers[slots[kept]] = self.events + np.flatnonzero(kept)
+        if chunk.moments is None:
+            self.timed = False
+        else:
+            self._moments[slots[kept]] = chunk.moments[kept]
         self.class_counts += np.bincount(chunk.labels, minlength=self.class_counts.size)
 
     def columns(self) -> tuple[Matrix, Labels, Matrix | None]:
@@ -59,9 +69,31 @@ class Reservoir:
         return self._posteriors[:rows], self._labels[:rows], features
 
     @property
+    def moments(self) -> Labels:
+        """When the kept rows were, where all events say it."""
+        return self._moments[: min(self.events, self.capacity)]
+
+    @property
+    def numbers(self) -> Labels:
+        """Where the kept rows stood in the file."""
+        return self._numbers[: min(self.events, self.capacity)]
+
+    @property
     def segments(self) -> Names | None:
         """The segments of the kept rows, by name; None where none has one."""
         return None if self._segments is None else self._segments[: min(self.events, self.capacity)]
+
+
+def _cut(block: Block, reservoir: Reservoir) -> Cut:
+    """Blocks of the kept rows; of a sample they hold as large a part as it does of all events."""
+    rows = min(reservoir.events, reservoir.capacity)
+    if isinstance(block, int):
+        block = max(round(block * rows / reservoir.events), 1)
+    if reservoir.timed:
+        return cut(block, rows, reservoir.moments)
+    if isinstance(block, str):
+        return cut(block, rows)  # which says what is missing
+    return replace(cut(block, rows, reservoir.numbers), timed=False)
 
 
 def reservoir_places(random: np.random.Generator, seen: int, rows: int, capacity: int) -> tuple[Labels, Flags]:
@@ -90,9 +122,12 @@ def build(
     calibration: Selection = "auto",
     estimator: str = "auto",
     facts: Facts | None = None,
+    block: Block | None = None,
     advance: Advance = lambda _read: None,
 ) -> tuple[Reference, Report]:
     """The reference of a hold-out file, and what was measured on it; `facts` (who, when) are kept with it.
+
+    `block` is the length of the windows to come, as in `Reference.fit`.
 
     Classes that are told apart only after columns are exchanged are refused: calibration would hide the mistake.
     """
@@ -113,5 +148,6 @@ def build(
         facts=facts,
         notices=notices(path, wanted, schema),
         segments=reservoir.segments,
+        blocks=None if block is None else _cut(block, reservoir),
     )
     return reference, measure(reference, posteriors, labels)

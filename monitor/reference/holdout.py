@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ import numpy as np
 from monitor.arrays import Labels, Matrix, present
 from monitor.errors import InputError
 from monitor.events import DecodedBatch, Decoder, TimeReading
+from monitor.events.timestamps import LIKELY_SECONDS, NO_TIME, from_epoch, from_rfc3339
 from monitor.limits import PROBED_ROWS
 from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema
@@ -65,6 +67,8 @@ class Chunk:
     features: Matrix | None
     segments: Names | None = None
     """The name of each event's segment."""
+    moments: Labels | None = None
+    """When each event was, microseconds; None where some do not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,7 @@ def _margins(path: Path, first: Table, wanted: Wanted) -> bool:
 
 def read(path: Path, schema: StreamSchema, advance: Advance, times: str = "") -> Iterator[Chunk]:
     """All events of a classifier's file, some thousands at a time; `times` as in `Wanted`."""
-    return pieces(path, schema, advance, _of_rows, _chunk, times=times)
+    return pieces(path, schema, advance, _of_rows, partial(_chunk, reading=TimeReading.of(times)), times=times)
 
 
 def pieces(
@@ -217,10 +221,11 @@ def _labelled(path: Path, done: int, batch: DecodedBatch, stream: str) -> Window
 
 def _of_rows(rows: Window) -> Chunk:
     segments = None if rows.segments is None else np.array(rows.segments.names, dtype=object)[rows.segments.codes]
-    return Chunk(rows.posteriors, present(rows.labels, "labels"), rows.features, segments)
+    moments = rows.times if rows.times.all() else None  # 0 is what a line without a time gets
+    return Chunk(rows.posteriors, present(rows.labels, "labels"), rows.features, segments, moments)
 
 
-def _chunk(table: Table, schema: StreamSchema, first_row: int) -> Chunk:
+def _chunk(table: Table, schema: StreamSchema, first_row: int, reading: TimeReading) -> Chunk:
     if "label" not in table:
         near = [column for column in table if column.strip().lower() == "label"]
         hint = f"; is it {near[0]!r}?" if near else ""
@@ -229,7 +234,26 @@ def _chunk(table: Table, schema: StreamSchema, first_row: int) -> Chunk:
     fields = _segment_fields(table)
     segments = segment_names(list(fields), [table[column] for column in fields.values()]) if fields else None
     features = table_features(table, schema, first_row)
-    return Chunk(_posteriors(table, schema, first_row), labels, features, segments)
+    return Chunk(_posteriors(table, schema, first_row), labels, features, segments, _moments(table, reading, first_row))
+
+
+def _moments(table: Table, reading: TimeReading, first_row: int) -> Labels | None:
+    """The column `timestamp`, in whatever way times may be written; a typed one comes as seconds."""
+    column = table.get("timestamp")
+    if column is None:
+        return None
+    values = list(column)
+    try:
+        numbers = np.array([float(value) for value in values])
+    except (TypeError, ValueError):
+        found = from_rfc3339("\n".join(map(str, values)), reading.zone)
+    else:
+        found = from_epoch(numbers, reading)
+        found = np.where(found == LIKELY_SECONDS, np.rint(numbers * 1e6).astype(np.int64), found)
+    if (unread := found <= NO_TIME).any():
+        row = int(unread.argmax())
+        raise InputError(f"timestamp: row {first_row + row + 1} has {values[row]!r}, which is no time; see --times")
+    return found
 
 
 def _segment_fields(table: Table) -> dict[str, str]:

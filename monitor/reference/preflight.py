@@ -14,6 +14,7 @@ from monitor.arrays import Labels, Matrix
 from monitor.calibration import cross_fit
 from monitor.limits import SAMPLE_ROWS
 from monitor.priors.simplex import smallest_curvature
+from monitor.reference import time_report
 from monitor.reference.atoms import atoms_sentence, largest_atom
 from monitor.reference.classifier import Reference
 from monitor.reference.warnings import ReferenceWarning
@@ -58,6 +59,8 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
         "reliability": {name: _reliability(curves, truth, c) for c, name in enumerate(reference.classes)},
         "scores": {name: _scores(unseen, truth, c) for c, name in enumerate(reference.classes)},
     }
+    if (over_time := time_report.measured(reference)) is not None:
+        report["blocks"] = over_time
     report["advice"] = [*map(_on_warning, reference.warnings), *advice(report)]
     return report
 
@@ -72,6 +75,7 @@ def advice(report: Mapping[str, Any]) -> list[dict[str, str]]:
         _advice("good", "Scores may be rounded", report["atoms"]["sentence"]),
         _on_detectable_shift(report),
         *_on_estimators(report),
+        *(_advice(*each) for each in time_report.advice(report.get("blocks", {}))),
     ]
 
 

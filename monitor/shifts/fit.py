@@ -128,6 +128,8 @@ class BlockMatches:
     """How much they differ, where that is more than samples of independent events do, and"""
     law: Law | None
     """what T is then in a window without a shift."""
+    statistics: Vector
+    """T of each."""
     gaps: Matrix
     """Matched class mix less that of the other blocks, (blocks, classes)."""
     spread: Matrix
@@ -156,6 +158,7 @@ def block_matches(moments: Moments) -> BlockMatches | None:
     return BlockMatches(
         variation=shrunk(known.scaled, known.products, float(known.rows.mean())) if known.varied else None,
         law=Law.of(statistics) if known.varied else None,
+        statistics=statistics,
         gaps=gaps,
         spread=spread @ known.covariance @ spread.T + np.diag(pi) - np.outer(pi, pi),
         rows=known.rows,

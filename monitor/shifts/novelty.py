@@ -184,7 +184,7 @@ def between_blocks(found: Novelty, reference: Landscape, labels: Labels, of_row:
     """
     far = (reference.by_row > found.threshold)[:, None].astype(np.float64)
     mass = BlockSums.of(far, labels, of_row, reference.counts.size).residuals[:, 0]
-    spread = float(mass.std(ddof=1)) * np.sqrt(1 + 1 / mass.size)
+    spread = float(mass.std(ddof=1) * np.sqrt(1 + 1 / mass.size))
     if spread == 0:
         return found
     p_value = float(stdtr(mass.size - 1, (mass.mean() - found.mass) / spread))

@@ -127,3 +127,12 @@ def test_a_feature_is_as_far_from_the_reference_as_time_takes_it_whatever_the_si
     assert all(law.p_value(0.04, 5_000) > law.p_value(0.12, 5_000) for law in laws)
     assert min(law.p_value(0.05, 1e6) for law in laws) > 0.05
     assert not any(law.law for law in distance_laws(prepare(reference(0.0, seed=1))))
+
+
+def test_whatever_is_said_of_a_window_can_be_published() -> None:
+    def apart(x):
+        x[:40] += np.array([-9.0, -9.0, 9.0, 9.0])
+
+    for change in (apart, lambda x: None, lambda x: np.multiply(x, 2.54, out=x)):
+        for window in windows(3, 0.25, change):
+            assert assess(window, reference(0.25)).to_json()

@@ -1,0 +1,115 @@
+"""How the hold-out varied over time, for the preflight: by how much, which blocks are odd, and what can be seen."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from monitor.arrays import Matrix
+from monitor.reference.classifier import Reference
+from monitor.shifts import prepare
+from monitor.shifts.fit import BlockMatches, block_matches
+from monitor.tolerances import BLOCKS_ADVISED, FEWEST_BLOCKS, ODD_BLOCK, VERDICT_LEVEL
+
+PRIOR_SHIFT = 0.2
+ODD_SHOWN = 5
+
+Found = dict[str, Any]
+
+
+def measured(reference: Reference) -> Found | None:
+    """Plain JSON; None where the hold-out was not cut into blocks."""
+    blocks = reference.blocks
+    if blocks is None:
+        return None
+    found: Found = {"length": blocks.length, "number": blocks.number, "events": float(np.median(blocks.events))}
+    matches = block_matches(prepare(reference).moments)
+    if matches is None:
+        return found
+    spread = np.sqrt(np.diag(matches.gaps.T @ matches.gaps) / len(matches.gaps))
+    widest = int(np.argmax(spread))
+    varied = matches.variation
+    return found | {
+        "design_effect": 1.0 if varied is None else varied.design_effect,
+        "varies": varied is not None,
+        "class": reference.classes[widest],
+        "spread": float(spread[widest]),
+        "one_window": _visible(matches, 1) * float(spread[widest]),
+        "ten_windows": _visible(matches, 10) * float(spread[widest]),
+        "odd": _odd(reference, matches),
+    }
+
+
+def advice(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Verdict (good, mind), title and text of each thing to know."""
+    if not found:
+        return []
+    length, number = found["length"], found["number"]
+    if number < FEWEST_BLOCKS:
+        text = (
+            f"The hold-out has {number} blocks of {length}: {FEWEST_BLOCKS} are needed to know how much they differ, "
+            f"{BLOCKS_ADVISED} are better. Windows are compared as if their events were independent."
+        )
+        return [("mind", "Too few blocks", text)]
+    said = f"{number} blocks of {length} (about {found['events']:,.0f} events each)"
+    few = f" With {BLOCKS_ADVISED} or more blocks it would be known better." if number < BLOCKS_ADVISED else ""
+    if found["varies"]:
+        text = f"{said} differ {found['design_effect']:.1f} times as much as independent samples would.{few}"
+    else:
+        text = f"{said} differ no more than independent samples would: windows are compared as such.{few}"
+    mix = (
+        f"From block to block the share of {found['class']} varies by {found['spread']:.1%} (one standard deviation): "
+        f"a shift of {PRIOR_SHIFT:.0%} is {PRIOR_SHIFT / max(found['spread'], 1e-9):.1f} of them. One window shows a "
+        f"shift of {found['one_window']:.1%}, ten windows together one of {found['ten_windows']:.1%}."
+    )
+    told = [("mind" if few else "good", "The hold-out over time", text), ("good", "Visible beside natural change", mix)]
+    if found["odd"]:
+        odd = "; ".join(f"{block['when']}: {block['why']}" for block in found["odd"])
+        told.append(("mind", "Odd blocks", f"These differ from the others, and widen what counts as normal: {odd}."))
+    return told
+
+
+def _visible(matches: BlockMatches, windows: int) -> float:
+    """By how many standard deviations the mean of so many windows has to be off."""
+    number = len(matches.gaps)
+    return float(-stdtrit(number - 1, VERDICT_LEVEL / 6) * np.sqrt(1 / windows + 1 / number))
+
+
+def _odd(reference: Reference, matches: BlockMatches) -> list[Found]:
+    """Blocks that are far from the others, the oddest first, each with its feature or class that is farthest off."""
+    blocks = reference.blocks
+    if blocks is None:
+        return []
+    away = {profile.feature.name: _by_others(np.log(np.maximum(blocks.distances[:, j], 1e-9)))
+            for j, profile in enumerate(reference.features)}  # fmt: skip
+    away |= {f"the share of {name}": np.abs(_by_others(matches.gaps[:, y])) for y, name in enumerate(reference.classes)}
+    names, scores = list(away), np.stack(list(away.values()))
+    whole = _by_others(np.log(np.maximum(matches.statistics, 1e-300)))
+    worst = np.maximum(whole, scores.max(axis=0))
+    order = [int(k) for k in np.argsort(-worst, kind="stable")[:ODD_SHOWN] if worst[k] > ODD_BLOCK]
+    return [{"when": _when(reference, k), "why": _why(names, scores, k), "deviations": float(worst[k])} for k in order]
+
+
+def _why(names: list[str], scores: Matrix, block: int) -> str:
+    farthest = int(np.argmax(scores[:, block]))
+    return names[farthest] if scores[farthest, block] > ODD_BLOCK / 2 else "many features together"
+
+
+def _by_others(values: Any) -> Any:
+    """How many standard deviations of the other values each is from their mean."""
+    number = values.size
+    mean = (values.sum() - values) / (number - 1)
+    squares = ((values**2).sum() - values**2) / (number - 1) - mean**2
+    return (values - mean) / np.sqrt(np.maximum(squares * (number - 1) / (number - 2), 1e-12))
+
+
+def _when(reference: Reference, block: int) -> str:
+    blocks = reference.blocks
+    if blocks is None:
+        return ""
+    start, end = int(blocks.starts[block]), int(blocks.ends[block])
+    if not blocks.timed:
+        return f"rows {start + 1:,} to {end + 1:,}"
+    first, last = (np.datetime64(moment, "us").astype("datetime64[m]") for moment in (start, end))
+    return f"{first} to {last} UTC"
