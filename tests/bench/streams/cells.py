@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.bench.streams import measures, watched
+from tests.bench.streams import measures, rolling, watched
+from tests.bench.streams.injected import INJECTED
 from tests.bench.streams.made import KINDS, made_up
 from tests.bench.streams.measures import Figures
 from tests.bench.streams.models import MODELS, trained
 from tests.bench.streams.table import Table, from_file
-from tests.bench.streams.watched import Tally, Watched
+from tests.bench.streams.watched import Judgement, ShiftedWindow, Tally, Watched
 
 LEAST_BLOCK = 100
 MOST_BLOCK = 5_000
@@ -71,6 +72,11 @@ def cell(table: Table, block: int, name: str) -> Figures:
     built = time.process_time() - began
     seen = list(watched.followed(over, reference))
     scores, harmed = measures.harm(over, seen)
+    shifted = list(watched.shifts_on_stream(over, reference))
+    against = {"reference": Tally.of([Judgement.of(one.assessment) for one in seen])}
+    power = {"reference": _by_shift(shifted)}
+    if (lately := rolling.judged(over, reference, seen, shifted)) is not None:
+        against["recent"], power["recent"] = lately
     return Figures(
         stream=table.name,
         model=name,
@@ -81,9 +87,9 @@ def cell(table: Table, block: int, name: str) -> Figures:
         held=len(over.held),
         windows=len(seen),
         remarks=(*table.remarks, *_remarks(over)),
-        verdicts={"reference": Tally.of([(one.assessment, "") for one in seen]).verdicts},
+        verdicts={name: tally.verdicts for name, tally in against.items()},
         calm=watched.nested(over, reference),
-        power={"reference": watched.on_stream(over, reference)},
+        power=power,
         without_labels=measures.without_labels(seen, reference.source_priors) if seen else {},
         with_labels=measures.with_labels(over, reference, seen) if seen else {},
         harm=scores,
@@ -91,6 +97,13 @@ def cell(table: Table, block: int, name: str) -> Figures:
         window_ms=1000 * float(np.median([one.seconds for one in seen])) if seen else float("nan"),
         reference_s=built,
     )
+
+
+def _by_shift(shifted: list[ShiftedWindow]) -> dict[str, Tally]:
+    judged = {
+        name: [Judgement.of(one.assessment, one.touched) for one in shifted if one.shift == name] for name in INJECTED
+    }
+    return {name: Tally.of(each) for name, each in judged.items()}
 
 
 def _remarks(over: Watched) -> Iterator[str]:

@@ -135,13 +135,13 @@ def harm(watched: Watched, seen: Sequence[Seen]) -> tuple[dict[str, Score], floa
         return {}, float("nan")
     worse = brier > np.quantile(blocks, HARMED)
     scores: Mapping[str, Vector] = {
+        "harm": np.array([np.nan if one.assessment.harm is None else one.assessment.harm.score for one in seen]),
         "fit effect": np.array([_effect(one) for one in seen]),
         "CBPE": np.array([one.expected_brier for one in seen]),
         "KS count": np.array([float(one.drifted) for one in seen]),
     }
-    return {name: Score(auc(score, worse), spearman(score, brier)) for name, score in scores.items()}, float(
-        worse.mean()
-    )
+    found = {name: Score(auc(score, worse), spearman(score, brier)) for name, score in scores.items()}
+    return found, float(worse.mean())
 
 
 def _effect(one: Seen) -> float:
@@ -153,7 +153,7 @@ def auc(score: Vector, worse: Vector) -> float | None:
     """P(score of a worse window > score of another) + half of the ties; None where there are too few of either."""
     flags = np.asarray(worse, dtype=np.bool_)
     bad, good = int(flags.sum()), int((~flags).sum())
-    if min(bad, good) < LEAST:
+    if min(bad, good) < LEAST or np.isnan(score).any():
         return None
     ranks = rankdata(score)
     return float((ranks[flags].sum() - bad * (bad + 1) / 2) / (bad * good))
@@ -161,6 +161,6 @@ def auc(score: Vector, worse: Vector) -> float | None:
 
 def spearman(score: Vector, other: Vector) -> float | None:
     """The correlation of ranks; None where one side does not vary."""
-    if score.size < LEAST or np.ptp(score) == 0 or np.ptp(other) == 0:
+    if score.size < LEAST or np.isnan(score).any() or np.ptp(score) == 0 or np.ptp(other) == 0:
         return None
     return float(np.corrcoef(rankdata(score), rankdata(other))[0, 1])

@@ -120,7 +120,12 @@ def _power(cells: Sequence[Figures]) -> Iterable[tuple[str, ...]]:
             yield (*_name(one), "calm", *_calm(one.calm["as it is"]), *(_shift(one.calm[s], s) for s in INJECTED))
         for baseline, found in one.power.items():
             whole = Tally(one.verdicts[baseline], 0)
-            yield (*_name(one), f"on the stream, {baseline}", *_calm(whole), *(_shift(found[s], s) for s in INJECTED))
+            yield (
+                *_name(one),
+                f"on the stream, {baseline}",
+                *_calm(whole),
+                *(_shift(found[s], s) if s in found else "-" for s in INJECTED),
+            )
 
 
 def _calm(tally: Tally) -> tuple[str, str, str]:
@@ -180,6 +185,10 @@ def _claims(cells: Sequence[Figures]) -> Iterable[tuple[str, bool, str]]:
     yield _worst(f"calm blocks: at most {CALM_MOVED:.0%} not stable", calm, CALM_MOVED)
     odd = [(one.calm["as it is"].share(Verdict.UNEXPLAINED), one) for one in cells if one.calm]
     yield _worst(f"calm blocks: at most {UNEXPLAINED:.0%} unexplained", odd, UNEXPLAINED)
+    lately = [(Tally(one.verdicts["recent"], 0), one) for one in cells if "recent" in one.verdicts]
+    moved = [(tally.moved, one) for tally, one in lately]
+    yield _worst(f"stream against the recent normal: at most {CALM_MOVED:.0%} not stable", moved, CALM_MOVED)
+    yield _harm_claim(cells)
     yield _worst(
         f"prevalence without labels: at most {WITHOUT_LABELS} x the best simple rule",
         [(_ratio(one.without_labels, "published"), one) for one in cells],
@@ -193,6 +202,17 @@ def _claims(cells: Sequence[Figures]) -> Iterable[tuple[str, bool, str]]:
     for title, of in RULES.items():
         covered = [(of(one)["published"].coverage, one) for one in cells if of(one)]
         yield _worst(f"prevalence {title.lower()}: coverage at least {COVERAGE}", covered, COVERAGE, least=True)
+
+
+def _harm_claim(cells: Sequence[Figures]) -> tuple[str, bool, str]:
+    """Over the cells in which every score has an AUC."""
+    judged = [one.harm for one in cells if one.harm and all(score.auc is not None for score in one.harm.values())]
+    if not judged:
+        return "harm: a larger mean AUC than CBPE, KS counts and the fit's effect", False, "no stream could say"
+    means = {name: sum(harm[name].auc or 0.0 for harm in judged) / len(judged) for name in judged[0]}
+    best = max(means, key=lambda name: means[name])
+    figures = ", ".join(f"{name} {mean:.2f}" for name, mean in means.items())
+    return "harm: a larger mean AUC than CBPE, KS counts and the fit's effect", best == "harm", figures
 
 
 def _simple(rules: dict[str, Rule]) -> dict[str, Rule]:

@@ -6,7 +6,7 @@ have, but to judge by.
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from unittest.mock import patch
 
@@ -156,6 +156,20 @@ def expected_brier(raw: Matrix, calibrated: Matrix) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict, the features that it calls moved, and the one that was touched; the empty name for none."""
+
+    verdict: Verdict
+    moved: Collection[str]
+    touched: str = ""
+
+    @classmethod
+    def of(cls, assessment: Assessment, touched: str = "") -> "Judgement":
+        """Against the reference."""
+        return cls(assessment.verdict, {name for name, one in assessment.features.items() if one.moved}, touched)
+
+
+@dataclass(frozen=True, slots=True)
 class Tally:
     """Verdicts on windows of one kind, and how often the feature that was touched is named as moved."""
 
@@ -163,10 +177,10 @@ class Tally:
     named: int
 
     @classmethod
-    def of(cls, judged: Sequence[tuple[Assessment, str]]) -> "Tally":
-        """Each with the feature that was touched."""
-        verdicts = Counter(str(one.verdict) for one, _ in judged)
-        return cls(dict(verdicts), sum(bool(name) and one.features[name].moved for one, name in judged if one.features))
+    def of(cls, judged: Sequence[Judgement]) -> "Tally":
+        """Count."""
+        verdicts = Counter(str(one.verdict) for one in judged)
+        return cls(dict(verdicts), sum(one.touched in one.moved for one in judged))
 
     @property
     def windows(self) -> int:
@@ -190,31 +204,40 @@ def nested(watched: Watched, reference: Reference) -> dict[str, Tally]:
     if len(held) < 3:
         return {}
     most = int(np.clip(NESTED_ROWS // (len(held) * watched.block), 6, NESTED))
-    judged: dict[str, list[tuple[Assessment, str]]] = {"as it is": [], **{name: [] for name in INJECTED}}
+    judged: dict[str, list[Judgement]] = {"as it is": [], **{name: [] for name in INJECTED}}
     for turn, k in enumerate(evenly(len(held), most)):
         others = watched.plain_reference([*held[:k], *held[k + 1 :]], reference.calibration.method)
-        judged["as it is"].append((assess(watched.window(held[k]), others), ""))
-        for name, found in shifted(watched, held[k], turn):
-            judged[name].append((assess(found[0], others), found[1]))
+        judged["as it is"].append(Judgement.of(assess(watched.window(held[k]), others)))
+        for name, window, feature in shifted(watched, held[k], turn):
+            judged[name].append(Judgement.of(assess(window, others), feature))
     return {name: Tally.of(each) for name, each in judged.items()}
 
 
-def on_stream(watched: Watched, reference: Reference) -> dict[str, Tally]:
-    """Windows of the stream with each shift on top."""
-    judged: dict[str, list[tuple[Assessment, str]]] = {name: [] for name in INJECTED}
+@dataclass(frozen=True, slots=True, eq=False)
+class ShiftedWindow:
+    """A window of the stream with a shift on top, assessed."""
+
+    number: int
+    shift: str
+    touched: str
+    window: Window
+    assessment: Assessment
+
+
+def shifts_on_stream(watched: Watched, reference: Reference) -> Iterator[ShiftedWindow]:
+    """Evenly spaced windows of the stream with each shift on top."""
     windows = watched.windows
     for turn, k in enumerate(evenly(len(windows), SHIFTED)):
-        for name, found in shifted(watched, windows[k], turn):
-            judged[name].append((assess(found[0], reference), found[1]))
-    return {name: Tally.of(each) for name, each in judged.items()}
+        for name, window, feature in shifted(watched, windows[k], turn):
+            yield ShiftedWindow(k, name, feature, window, assess(window, reference))
 
 
-def shifted(watched: Watched, at: slice, turn: int) -> Iterator[tuple[str, tuple[Window, str]]]:
+def shifted(watched: Watched, at: slice, turn: int) -> Iterator[tuple[str, Window, str]]:
     """A window with each shift that can be made of it, scored again by the model, and the feature that was touched."""
     for name, shift in INJECTED.items():
         found = shift(watched.table, at, turn)
         if found is not None:
-            yield name, (Window.of(watched.model(found.rows), found.rows), found.feature)
+            yield name, Window.of(watched.model(found.rows), found.rows), found.feature
 
 
 def evenly(count: int, most: int) -> list[int]:
