@@ -34,6 +34,7 @@ class ResultFileOptions:
     dead_letters: Path | None = None
     recalibrations: Path | None = None
     events: Path | None = None
+    alarms: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class ResultFiles:
             "dead-letters": options.dead_letters,
             "recalibrations": options.recalibrations,
             "events": options.events,
+            "alarms": options.alarms,
         }
         self._paths: dict[str, Path] = {"results": results}
         self._paths |= {channel: base / path for channel, path in others.items() if path is not None}

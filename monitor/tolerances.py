@@ -364,6 +364,19 @@ INTERVAL_MISSES = 0.05
 # window in 16,000 by chance, for each class.
 SELECTED_LABELS = 4.0
 
+# Shifts in standard errors a window that the detectors of changes wait for: one a factor of two off takes a third
+# longer.
+EVIDENCE_SIZES = (0.25, 0.5, 1.0, 2.0, 3.0)
+
+# Evidence up to which the windows are taken to be calm: one of a thousand would have it by chance in ten windows.
+CALM_EVIDENCE = 10.0
+
+# Scores are cut off here: no window alone is worth more, and no model of one holds that far out.
+SCORE_LIMIT = 8.0
+
+# The odds at which windows have to speak against a shift before its alarm is over.
+RESOLVED_ODDS = 100.0
+
 # Outcomes by which estimates are judged, and the labels each must have: with 20 outcomes five misses of a class
 # are too many (p = 0.003), with 100 labels a share is known to 10 points at worst.
 TRUST_OUTCOMES = 20

@@ -9,9 +9,11 @@ import pytest
 
 from monitor.assessment import feed_schema, message, regressor_message
 from monitor.labels import outcomes
+from monitor.state import alarm_message
 
 FOLDER = Path(__file__).parents[1] / "deploy" / "schemas"
 PUBLISHED = {
+    "alarm": alarm_message,
     "outcome": outcomes,
     "recalibration": feed_schema,
     "regression-window": regressor_message,

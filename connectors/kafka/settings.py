@@ -133,6 +133,8 @@ class SinkSettings:
     results: str
     recalibrations: str | None = None
     events: str | None = None
+    alarms: str | None = None
+    """Alarms that begin, go on and end; a compacted topic keeps how each of them stands."""
     dead_letters: str | None = None
     states: str | None = None
     """A compacted topic for what is known over windows. Without one that begins anew with every restart."""
@@ -163,6 +165,7 @@ class SinkSettings:
             "results": self.results,
             "recalibrations": self.recalibrations,
             "events": self.events,
+            "alarms": self.alarms,
             "dead-letters": self.dead_letters,
             "states": self.states,
         }
@@ -171,7 +174,7 @@ class SinkSettings:
     @property
     def topics(self) -> tuple[str, ...]:
         """Every topic that is written to."""
-        topics = (self.results, self.recalibrations, self.events, self.dead_letters, self.states)
+        topics = (self.results, self.recalibrations, self.events, self.alarms, self.dead_letters, self.states)
         return tuple(dict.fromkeys(topic for topic in topics if topic is not None))
 
 

@@ -1,5 +1,6 @@
 """`shiftwatch check`: what a configuration would do, in words."""
 
+from math import log
 from pathlib import Path
 
 from rich.console import Console
@@ -9,7 +10,10 @@ from monitor.commands.advice import advice
 from monitor.commands.run import configured, opened
 from monitor.kinds import kind_of
 from monitor.ports.options import duration_text
+from monitor.reference import FiledReference
 from monitor.settings import StreamSettings
+from monitor.shifts import windows_to_notice
+from monitor.state import Budget
 
 
 def check(path: Path) -> int:
@@ -35,7 +39,7 @@ def check(path: Path) -> int:
             facts,
             kind_of(reference).described(reference),
             features,
-            _alarm(stream),
+            _alarm(stream, config.budget(name), reference),
         )
     console.print(table)
     for name, stream in config.streams.items():
@@ -52,7 +56,7 @@ def _windows(stream: StreamSettings) -> str:
     return stream.window.words + segments + labels + awaited + corrected
 
 
-def _alarm(stream: StreamSettings) -> str:
+def _alarm(stream: StreamSettings, budget: Budget | None, reference: FiledReference) -> str:
     """When an alarm is raised, and how often that happens without a shift."""
     alarm = stream.alarm
     says = [
@@ -60,4 +64,16 @@ def _alarm(stream: StreamSettings) -> str:
         f"an alarm once in {1 / max(alarm.by_chance, 1e-12):,.0f}"
     ]
     says += [f"{name} may {rule.may}" for name, rule in alarm.classes.items() if rule.may is not None]
-    return "\n".join(says)
+    return "\n".join(says if budget is None else [*says, _noticed(budget, reference)])
+
+
+def _noticed(budget: Budget, reference: FiledReference) -> str:
+    """What follows from a budget of false alarms: for a class of the whole stream, the reference being as it is."""
+    series = 2 * max(1, len(reference.schema.classes) - (len(reference.schema.classes) == 2))
+    groups = 2 + bool(reference.schema.features)
+    threshold = groups * series / budget.whole
+    soon = ", ".join(f"{size:g} after {windows_to_notice(size, log(threshold)):.0f}" for size in (0.5, 1, 2, 3))
+    return (
+        f"evidence over windows: a false alarm once in {1 / budget.whole:,.0f} windows; a share that moves by so many "
+        f"standard errors is noticed {soon} windows"
+    )

@@ -164,7 +164,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                     {feature: said.may for feature, said in stream.features.items() if said.may is not None},
                     stream.alarm.mix_rule,
                 ),
-                states=_states(stream, config),
+                states=_states(name, config),
             )
             problems.extend(f"streams.{name}.{problem}" for problem in _strangers(stream, schema))
     if ends is not None:
@@ -174,12 +174,14 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
     return *ends, watched
 
 
-def _states(stream: StreamSettings, config: Config) -> StatePlan:
+def _states(name: str, config: Config) -> StatePlan:
     """What is to be known over the stream's windows."""
+    stream = config.streams[name]
     return StatePlan(
         windows=stream.alarm.windows,
         of=stream.alarm.of,
         changes=stream.changes,
+        budget=config.budget(name),
         remembered=0 if config.server is None else config.server.windows,
     )
 

@@ -86,6 +86,7 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("estimate_gap", "gauge", "Certified bound on what the reported estimate's objective falls short by.", WINDOW),
     Spec("harm_score", "gauge", "How likely the model is worse than on its hold-out; above 2 it likely is.", WINDOW),
     Spec("alarm", "gauge", "1 while so many of the last windows moved as `alarm` in the configuration says.", WINDOW),
+    Spec("open_alarms", "gauge", "Alarms that evidence over windows has raised, within the budget of `false`.", WINDOW),
     Spec("alarm_windows", "gauge", "How many of the last windows moved, of those that `alarm` looks at.", WINDOW),
     Spec("window_events", "gauge", "Events that the last window was judged by.", WINDOW),
     Spec("window_complete", "gauge", "Whether the last window had all of its events: 1 or 0.", WINDOW),

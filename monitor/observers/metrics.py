@@ -210,6 +210,7 @@ def _window(filled: _Filled, facts: StreamFacts, reading: AnyReading, caps: Caps
 def _alarm(filled: _Filled, track: Track) -> None:
     of = (track.latest.key.stream, track.latest.key.segment)
     filled.add("alarm", of, float(track.alarm.alarm))
+    filled.add("open_alarms", of, len(track.open_alarms))
     filled.add("alarm_windows", of, track.alarm.moved)
 
 

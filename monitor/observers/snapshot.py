@@ -10,7 +10,7 @@ from monitor.labels import LabelFlow, OutcomeResult
 from monitor.limits import CLASS_SERIES, FEATURE_SERIES, SEGMENT_FEATURE_SERIES, STALE_AFTER, STALE_WINDOWS
 from monitor.ports import Report, SinkReport
 from monitor.service import Watched
-from monitor.state import WINDOWS, AlarmState, ChangeState, HistoryState, Known
+from monitor.state import WINDOWS, AlarmState, ChangeState, EvidenceState, HistoryState, Known, OpenAlarm
 from monitor.windows import CountPlan
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -121,6 +121,12 @@ class Track:
     def alarm(self) -> AlarmState:
         """Whether enough of the last windows moved."""
         return self.known.state(AlarmState)
+
+    @property
+    def open_alarms(self) -> Mapping[str, OpenAlarm]:
+        """Those that evidence has raised and nothing has ended, by series; the one that began first comes first."""
+        alarms = self.known.state(EvidenceState).alarms
+        return dict(sorted(alarms.items(), key=lambda item: (item[1].since, item[0])))
 
     @property
     def changes(self) -> ChangeState:

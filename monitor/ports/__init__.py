@@ -13,7 +13,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-Channel = Literal["results", "recalibrations", "events", "dead-letters", "states"]
+Channel = Literal["results", "recalibrations", "events", "alarms", "dead-letters", "states"]
 """Where a message goes. Of `recalibrations` and `states` only the last message of each key counts."""
 
 

@@ -12,6 +12,7 @@ window = { size = "5m", lateness = "30s" }
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,9 +35,10 @@ from monitor.limits import (
     SEGMENTS_WATCHED,
     WINDOWS_REMEMBERED,
 )
-from monitor.ports.options import Duration, duration_text, read, substituted
+from monitor.ports.options import Duration, duration, duration_text, read, substituted
 from monitor.recalibration import May, ScoreKind
 from monitor.service import Corrected, DeadLetterLimits, Spread
+from monitor.state import Budget
 from monitor.tolerances import MIX_FACTOR, MIX_FLOOR, VERDICT_LEVEL
 from monitor.windows import CountPlan, Plan, TimePlan
 
@@ -116,6 +118,19 @@ class LabelSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetSettings:
+    """[alarms]: how many false alarms there may be. With it evidence is gathered over windows."""
+
+    false: str = ""
+    """Such as "1 per 30d": of all streams together, which share it alike. Streams may have a budget of their own."""
+
+    def problems(self) -> Iterator[str]:
+        """What the types cannot say."""
+        if self.false and _per_microsecond(self.false) is None:
+            yield f'want `false` like "1 per 30d", got {self.false!r}'
+
+
+@dataclass(frozen=True, slots=True)
 class AlarmSettings:
     """One window in a hundred is a false alarm by design; an alarm waits for more of them."""
 
@@ -129,6 +144,9 @@ class AlarmSettings:
     """How much a class mix has to move to count: Cohen's w, 0.1 is small and 0.3 medium."""
     factor: float = MIX_FACTOR
     """Or by which factor the share of one class has to change, up or down."""
+    false: str = ""
+    """How many false alarms the evidence gathered over windows may bring, such as "1 per 30d": a budget of the stream's
+    own, beside the one of [alarms]."""
     classes: Mapping[str, ClassRule] = field(default_factory=dict)
     """By class: `may = "fall"` (or "rise") if such a move is nobody's business, a `factor` or `level` of its own."""
 
@@ -138,6 +156,8 @@ class AlarmSettings:
             yield f"want `windows` from 1 to `of`, got {self.windows} of {self.of}"
         if not 0 < self.level < 1:
             yield f"want `level` between 0 and 1, got {self.level}"
+        if self.false and _per_microsecond(self.false) is None:
+            yield f'want `false` like "1 per 30d", got {self.false!r}'
         if self.floor < 0 or self.factor <= 1:
             yield f"want `floor` of at least 0 and `factor` above 1, got {self.floor} and {self.factor}"
 
@@ -296,6 +316,17 @@ class Config:
     dead_letters: DeadLetterLimits = field(default_factory=DeadLetterLimits)
     log: LogSettings = field(default_factory=LogSettings)
     server: ServerSettings | None = None
+    alarms: BudgetSettings = field(default_factory=BudgetSettings)
+
+    def budget(self, name: str) -> Budget | None:
+        """How many false alarms a window of this stream may bring; None where nothing is said."""
+        stream = self.streams[name]
+        sharing = [each for each in self.streams.values() if not each.alarm.false]
+        rate = _per_microsecond(stream.alarm.false or self.alarms.false)
+        if rate is None or stream.window.size is None:
+            return None
+        share = 1 if stream.alarm.false else 1 / len(sharing)
+        return Budget.of(rate * share * stream.window.size, stream.max_segments + 1 if stream.segments else 0)
 
     def problems(self) -> Iterator[str]:
         """What the types cannot say."""
@@ -304,10 +335,23 @@ class Config:
                 yield f'[{name}] needs a `url`, such as "jsonl:events.jsonl"'
         if not self.streams:
             yield "there is no stream: want at least one table [streams.NAME]"
+        for name, stream in self.streams.items():
+            if (stream.alarm.false or self.alarms.false) and stream.window.size is None:
+                yield f"streams.{name}: a budget of false alarms wants windows by time"
         missing = [f"`{option}`" for option in ("events", "recalibrations") if option not in self.sink]
         for name, stream in self.streams.items():
             if stream.corrected == "live" and missing:
                 yield f'streams.{name}: `corrected = "live"` wants {" and ".join(missing)} in [sink]'
+
+
+def _per_microsecond(false: str) -> float | None:
+    """Of alarms like "1 per 30d"."""
+    count, _, period = (part.strip() for part in false.partition(" per "))
+    try:
+        length = duration(period, "false")
+    except InputError:
+        return None
+    return float(count) / length if length and re.fullmatch(r"\d*[1-9]\d*", count) else None
 
 
 def load(

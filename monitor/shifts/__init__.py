@@ -15,6 +15,7 @@ from monitor.shifts.correction import holm
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.detector_value import DetectorValue
 from monitor.shifts.diagnosis import Diagnosis, diagnose
+from monitor.shifts.evidence import Evidence, windows_to_notice
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested, cohen_w
 from monitor.shifts.novelty import Novelty
@@ -34,6 +35,7 @@ __all__ = [
     "Blocks",
     "DetectorValue",
     "Diagnosis",
+    "Evidence",
     "Explanation",
     "FeatureProfile",
     "Law",
@@ -69,6 +71,7 @@ __all__ = [
     "reference_written",
     "shares_inside",
     "values_kept",
+    "windows_to_notice",
 ]
 
 

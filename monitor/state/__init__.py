@@ -5,10 +5,13 @@ from typing import Any
 
 from monitor.kinds import Assessed
 from monitor.reference import FiledReference
+from monitor.state.alarm_message import AlarmEvent
 from monitor.state.alarms import AlarmState, alarms
+from monitor.state.budget import Budget
 from monitor.state.change_state import Change, ChangeState
 from monitor.state.changes import changes
 from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, WindowSeen, Written
+from monitor.state.evidence import EvidenceState, OpenAlarm, evidence
 from monitor.state.history import OUTCOMES, WINDOWS, HistoryState, outcomes, windows
 from monitor.state.in_force import InForce, in_force
 from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance, owner, surplus
@@ -24,15 +27,19 @@ __all__ = [
     "OUTCOMES",
     "WINDOWS",
     "Advanced",
+    "AlarmEvent",
     "AlarmState",
     "AnyConcern",
+    "Budget",
     "Change",
     "ChangeState",
     "Changed",
     "Concern",
+    "EvidenceState",
     "HistoryState",
     "InForce",
     "Known",
+    "OpenAlarm",
     "RecentLabelsState",
     "Ring",
     "Seen",
@@ -55,6 +62,7 @@ CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] =
     recent,
     recent_labels,
     alarms,
+    evidence,
     changes,
     in_force,
     windows,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from monitor.limits import WINDOWS_REMEMBERED
+from monitor.state.budget import Budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,5 +19,7 @@ class StatePlan:
     """Whether events are corrected as they come."""
     awaiting: bool = False
     """Whether labels come later, and say how the estimates fared."""
+    budget: Budget | None = None
+    """How many false alarms the evidence gathered over windows may bring; None: it is not gathered."""
     remembered: int = WINDOWS_REMEMBERED
     """Windows that the page and the API look back on."""

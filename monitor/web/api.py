@@ -109,6 +109,7 @@ class Api:
             "stale": track.stale(self.history.now()) if track else None,
             "spread": name in snapshot.flow.spread,
             "alarm": _alarm(track),
+            "open_alarms": _open_alarms(snapshot.tracks.get(name, {})),
             "changes": _changes(track),
         }
 
@@ -188,6 +189,22 @@ def _alarm(track: Track | None) -> dict[str, Any] | None:
     if track is None or not track.known.states:
         return None
     return {"raised": track.alarm.alarm, "moved": track.alarm.moved, "of": len(track.alarm.flags)}
+
+
+def _open_alarms(tracks: Mapping[str, Track]) -> list[dict[str, Any]]:
+    """Those of the stream, then those of its segments."""
+    return [
+        {
+            "segment": segment,
+            "series": series,
+            "since": rfc3339(alarm.since),
+            "windows": alarm.windows,
+            "size": alarm.size,
+            "once_in": alarm.threshold,
+        }
+        for segment, track in sorted(tracks.items())
+        for series, alarm in track.open_alarms.items()
+    ]
 
 
 def _changes(track: Track | None) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from monitor.state import (
     Advanced,
     AlarmState,
     AnyConcern,
+    Budget,
     Changed,
     Concern,
     Seen,
@@ -35,7 +36,7 @@ from tests.state.windows import seen, seen_under, story
 
 PLANS = [
     StatePlan(),
-    StatePlan(awaiting=True, live=True),
+    StatePlan(awaiting=True, live=True, budget=Budget.of(1 / 500, segments=1)),
     *(StatePlan(changes=name) for name in ("adwin", "page-hinkley", "kswin", "prior-shift")),
 ]
 

@@ -77,6 +77,7 @@ def segments(card: ClassifierCard) -> Shown | None:
 
 
 PANELS: tuple[Panel, ...] = (
+    panels.alarms,
     headline,
     panels.verdicts,
     classes,

@@ -31,6 +31,7 @@ def segments(card: RegressorCard) -> Shown | None:
 
 
 PANELS: tuple[Panel, ...] = (
+    panels.alarms,
     panels.headline,
     panels.verdicts,
     error,

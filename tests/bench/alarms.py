@@ -1,0 +1,158 @@
+"""Alarms with a budget: false alarms that come, and windows until a shift is noticed, beside other detectors.
+
+    python -m tests.bench.alarms [--quick] [--report FILE]
+
+Scores are those of windows without a change: x_t = sqrt(rho) g + sqrt(1 - rho) e_t, standard normal, with g the error
+of the reference, drawn once for each series; rho = 0 is a reference without error, rho = .5 windows as large as theirs.
+At c = 3,300 windows between false alarms all detectors see the same scores. Those beside the e-detector: an alarm at
+two of three windows beyond 2.576 (either side), and River's ADWIN, Page-Hinkley and KSWIN with their defaults.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from river import drift
+
+from monitor.arrays import Matrix, Vector
+from monitor.shifts.evidence import Evidence
+from monitor.tolerances import CALM_EVIDENCE
+from tests.bench import tables
+from tests.bench.options import options
+
+BUDGET = 3_300
+"""Windows between false alarms at least, on average: the figure of two windows of three at 1 %."""
+CALM = 100
+"""Windows before the shift."""
+SHIFTS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0)
+PATIENCE = 3_000
+
+Shape = Callable[[Vector], Vector]
+SHAPES: dict[str, Shape] = {
+    "sudden": np.ones_like,
+    "linear over 50 windows": lambda t: np.minimum((t + 1) / 50, 1.0),
+    "periodic, 24 windows": lambda t: np.maximum(np.sin(2 * np.pi * t / 24), 0.0),
+}
+
+
+def scores(series: int, windows: int, shared: float, seed: int) -> Matrix:
+    """(windows, series) without a change."""
+    rng = np.random.default_rng(seed)
+    reference = np.sqrt(shared) * rng.normal(size=series)
+    return reference + np.sqrt(1 - shared) * rng.normal(size=(windows, series))
+
+
+def alarms(x: Matrix, shared: float, threshold: float = BUDGET) -> Iterator[Vector]:
+    """Window by window: which series the e-detector raises. Both directions of each have half of the budget."""
+    both = np.concatenate([x, -x], axis=1)
+    evidence = Evidence.none(both.shape[1])
+    for row in both:
+        evidence = evidence.plus(row, shared, evidence.log_total < np.log(CALM_EVIDENCE))
+        raised = evidence.log_total >= np.log(2 * threshold)
+        evidence.logs[raised] = Evidence.none(1).logs[0]
+        yield raised[: x.shape[1]] | raised[x.shape[1] :]
+
+
+def first(raised: Iterator[Vector], series: int) -> Vector:
+    """The number of the first alarm of each series, from 1; infinite where there is none."""
+    found = np.full(series, np.inf)
+    for number, here in enumerate(raised, start=1):
+        found[here & np.isinf(found)] = number
+        if np.isfinite(found).all():
+            break
+    return found
+
+
+def two_of_three(x: Matrix) -> Iterator[Vector]:
+    """Two of the last three windows beyond the level of 1 %."""
+    flags = np.abs(x) > 2.576
+    for number in range(len(x)):
+        yield flags[max(0, number - 2) : number + 1].sum(axis=0) >= 2
+
+
+def river(make: Callable[[], drift.ADWIN], x: Matrix) -> Iterator[Vector]:
+    """A detector of River on each series."""
+    detectors = [make() for _ in range(x.shape[1])]
+    for row in x:
+        for detector, value in zip(detectors, row.tolist(), strict=True):
+            detector.update(value)
+        yield np.array([detector.drift_detected for detector in detectors])
+
+
+def detectors(shared: float) -> dict[str, Callable[[Matrix], Iterator[Vector]]]:
+    """By name."""
+    return {
+        "e-detector": lambda x: alarms(x, shared),
+        "2 of 3": two_of_three,
+        "ADWIN": lambda x: river(drift.ADWIN, x),
+        "Page-Hinkley": lambda x: river(drift.PageHinkley, x),
+        "KSWIN": lambda x: river(lambda: drift.KSWIN(seed=0), x),
+    }
+
+
+def delays(series: int, slow: int, shared: float) -> str:
+    """Windows from the shift to the alarm, on average; those that never notice count as so many windows."""
+    rows = []
+    for shape, form in SHAPES.items():
+        for name, detector in detectors(shared).items():
+            some = series if name in ("e-detector", "2 of 3") else slow
+            cells = []
+            for shift in SHIFTS:
+                x = scores(some, CALM + PATIENCE, shared, seed=int(100 * shift))
+                x[CALM:] += shift * form(np.arange(PATIENCE, dtype=float))[:, None]
+                found = first(detector(x), some) - CALM
+                after = np.minimum(found[found > 0], PATIENCE)
+                cells.append(f"{after.mean():.1f}" if after.mean() < PATIENCE / 2 else "-")
+            rows.append((shape, name, *cells))
+    return tables.markdown(("shift", "detector", *(f"{shift:g} s.e." for shift in SHIFTS)), rows)
+
+
+def false_alarms(windows: int) -> str:
+    """Those that came, as a share of those allowed: of one series, and of a thousand that share their budget."""
+    rows = []
+    for shared in (0.0, 0.1, 0.5, 0.9):
+        x = scores(20, windows, shared, seed=1)
+        counts = np.sum(list(alarms(x, shared)), axis=0) / windows * BUDGET
+        for whose, count in (("mean of 20 references", counts.mean()), ("the worst of 20", counts.max())):
+            rows.append((f"{shared:g}", "e-detector", "1", whose, f"{count:.2f}"))
+    rng, short = np.random.default_rng(2), windows // 10
+    x = np.sqrt(0.8) * rng.normal(size=(short, 1)) + np.sqrt(0.2) * scores(1_000, short, 0.0, seed=3)
+    # A thousand series that share one alarm in 33 windows, so that enough come to be counted.
+    count = float(np.sum([here.sum() for here in alarms(x, 0.0, threshold=1_000 * BUDGET / 100)]))
+    rows.append(("0", "e-detector", "1,000 that correlate by .8", "together", f"{count / short * BUDGET / 100:.2f}"))
+    x = scores(20, short, 0.0, seed=4)
+    for name, detector in list(detectors(0.0).items())[2:]:
+        count = float(np.mean(list(detector(x)))) * BUDGET
+        rows.append(("0", name, "1", "mean of 20", f"{count:.2f}"))
+    columns = ("rho", "detector", "series", "whose", "false alarms, as a share of one in 3,300 windows")
+    return tables.markdown(columns, rows)
+
+
+def main() -> None:
+    """Both tables."""
+    given = options(__doc__).parse_args()
+    quick = given.quick
+    text = "\n".join(
+        [
+            "# Alarms with a budget",
+            "",
+            "Made by `python -m tests.bench.alarms --report tests/bench/reports/alarms.md`, whose docstring says what",
+            "is compared.",
+            "",
+            "## Windows until a shift is noticed, at one false alarm in 3,300 windows",
+            "",
+            delays(40 if quick else 400, 4 if quick else 10, 0.0),
+            "## The same where the windows share a tenth of their variance with the reference",
+            "",
+            delays(40 if quick else 400, 4 if quick else 10, 0.1),
+            "## False alarms without a shift",
+            "",
+            false_alarms(5_000 if quick else 100_000),
+        ]
+    )
+    print(text)
+    if given.report:
+        given.report.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Evidence over windows: false alarms within their budget, shifts noticed soon, and a reference's error let be."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from monitor.shifts.evidence import Evidence, windows_to_notice
+from monitor.tolerances import EVIDENCE_SIZES
+from tests.bench.alarms import CALM, alarms, first, scores, two_of_three
+
+
+@given(arrays(np.float64, (12, 2), elements=st.floats(-8, 8)))
+def test_it_is_the_sum_over_beginnings_of_the_likelihood_ratios_since_each(x: np.ndarray) -> None:
+    """Shin et al.: M_t = sum over j <= t of the product of L_i for i = j ... t, and the mean over lambda."""
+    evidence = Evidence.none(2)
+    for row in x:
+        evidence = evidence.plus(row, 0.0, np.array([False, False]))
+    naive = np.mean(
+        [
+            sum(np.exp((size * x[start:] - size**2 / 2).sum(axis=0)) for start in range(len(x)))
+            for size in EVIDENCE_SIZES
+        ],
+        axis=0,
+    )
+    # Rounded down to thousandths at each step.
+    assert np.all(evidence.log_total <= np.log(naive) + 1e-9)
+    assert np.all(evidence.log_total >= np.log(naive) - 0.015)
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.3, 0.9])
+def test_false_alarms_keep_to_their_budget_also_where_windows_share_the_error_of_the_reference(shared: float) -> None:
+    windows, budget = 2_000, 200
+    raised = np.sum(list(alarms(scores(100, windows, shared, seed=4), shared, threshold=budget)), axis=0)
+    assert raised.mean() <= 1.1 * windows / budget
+
+
+def test_shared_error_that_is_not_allowed_for_breaks_the_budget() -> None:
+    """Without the correction: the windows of one reference have its error in common."""
+    raised = np.sum(list(alarms(scores(100, 1_000, 0.3, seed=4), 0.0, threshold=200)), axis=0)
+    assert raised.mean() > 2 * 1_000 / 200
+
+
+@pytest.mark.parametrize(("shift", "soon"), [(0.5, 65), (1.0, 20), (2.0, 6.5), (3.0, 3.7)])
+def test_shifts_too_small_for_one_window_are_noticed_soon(shift: float, soon: float) -> None:
+    x = scores(100, CALM + 400, 0.0, seed=7)
+    x[CALM:] += shift
+    found = first(alarms(x, 0.0), 100) - CALM
+    assert found[found > 0].mean() < soon
+    if shift <= 1:
+        slow = first(two_of_three(x), 100) - CALM
+        assert np.minimum(slow[slow > 0], 400).mean() > 3 * soon
+
+
+def test_what_is_promised_is_about_what_comes() -> None:
+    assert windows_to_notice(1.0, np.log(3_300)) == pytest.approx(19, abs=1)
+    assert windows_to_notice(0.0, 1.0) == np.inf
