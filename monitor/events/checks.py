@@ -79,7 +79,7 @@ class _Check:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class JudgedEvents:
     """The events of one stream in one batch."""
 
     scored: Scored | None
@@ -87,7 +87,9 @@ class Judged:
     misfits: Sequence[Misfit]
 
 
-def judge(extracts: Sequence[Extract], schema: StreamSchema, horizon: int, zone: ZoneInfo | None = None) -> Judged:
+def judge(
+    extracts: Sequence[Extract], schema: StreamSchema, horizon: int, zone: ZoneInfo | None = None
+) -> JudgedEvents:
     """Tell the events of one stream that pass from those that do not; an event later than `horizon` does not.
 
     `zone` is that of times without an offset.
@@ -121,7 +123,7 @@ def judge(extracts: Sequence[Extract], schema: StreamSchema, horizon: int, zone:
         ids=None if whole.ids is None else _objects(whole.ids),
         segments=segments,
     )
-    return Judged(
+    return JudgedEvents(
         _scored(whole.index, rows, passed & answered), _late_labels(whole.index, rows, passed & ~answered), misfits
     )
 
