@@ -119,6 +119,10 @@ class Reading(Generic[AnswerT_co]):
     """The reason for that."""
     doubt: str
     """Why labels of earlier windows say that the estimates are off; empty if they do not."""
+    recent: Verdict | None = None
+    """Against what was normal lately; None where that is not known,"""
+    recent_reasons: tuple[str, ...] = ()
+    """and why."""
 
     def strongest(self, most: int) -> list[int]:
         """The numbers of the features with the largest effects, at most so many, in the order of the features."""
@@ -139,7 +143,7 @@ def reading_of(
     doubt: str,
 ) -> AnyReading:
     """What is remembered of an assessed window; the recalibration is that which was published."""
-    compared = assessment.compared
+    compared, recent = assessment.compared, assessment.baselines.get("recent")
     return Reading(
         key=assessment.key,
         events=assessment.events,
@@ -165,6 +169,8 @@ def reading_of(
         apply=recalibration.apply,
         why=recalibration.reason,
         doubt=doubt,
+        recent=None if recent is None else recent.verdict,
+        recent_reasons=() if recent is None else recent.reasons,
     )
 
 

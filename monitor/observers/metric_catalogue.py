@@ -74,6 +74,13 @@ def _tests() -> list[Spec]:
 CATALOGUE: tuple[Spec, ...] = (
     # The last window of a stream, or of one of its segments.
     Spec("verdict", "gauge", "1 for the verdict of the last window, 0 for the others.", (*WINDOW, "verdict")),
+    Spec("recent_verdict", "gauge", "The same against the windows before it, where known.", (*WINDOW, "verdict")),
+    Spec(
+        "reference_left_timestamp_seconds",
+        "gauge",
+        "Since when windows are not as in the reference, while windows before them are known too.",
+        WINDOW,
+    ),
     Spec("prevalence_ratio", "gauge", "Estimated share of a class in the last window.", (*WINDOW, "class")),
     Spec("prevalence_lower_ratio", "gauge", "Lower end of the interval of that share.", (*WINDOW, "class")),
     Spec("prevalence_upper_ratio", "gauge", "Upper end of the interval of that share.", (*WINDOW, "class")),

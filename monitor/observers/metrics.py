@@ -198,6 +198,8 @@ def _window(filled: _Filled, facts: StreamFacts, reading: AnyReading, caps: Caps
     of = (reading.key.stream, reading.key.segment)
     for verdict in facts.verdicts:
         filled.add("verdict", (*of, str(verdict)), float(reading.verdict == verdict))
+        if reading.recent is not None:
+            filled.add("recent_verdict", (*of, str(verdict)), float(reading.recent == verdict))
     filled.add("window_events", of, reading.events)
     filled.add("window_complete", of, float(not reading.gaps))
     filled.add("window_labelled_events", of, reading.labelled)
@@ -212,6 +214,8 @@ def _alarm(filled: _Filled, track: Track) -> None:
     filled.add("alarm", of, float(track.alarm.alarm))
     filled.add("open_alarms", of, len(track.open_alarms))
     filled.add("alarm_windows", of, track.alarm.moved)
+    if track.alarm.since:
+        filled.add("reference_left_timestamp_seconds", of, track.alarm.since / 1e6)
 
 
 def _tests(filled: _Filled, of: tuple[str, str], reading: AnyReading) -> None:

@@ -176,6 +176,7 @@ def _short(reading: AnyReading) -> dict[str, Any]:
         "partitions": reading.partitions,
         "verdict": reading.verdict,
         "reasons": reading.reasons,
+        "recent": None if reading.recent is None else {"verdict": reading.recent, "reasons": reading.recent_reasons},
         "labelled": reading.labelled,
         "moved": [asdict(feature) for feature in reading.moved],
         "apply": reading.apply,
@@ -188,7 +189,9 @@ def _alarm(track: Track | None) -> dict[str, Any] | None:
     """Whether enough of the last windows moved."""
     if track is None or not track.known.states:
         return None
-    return {"raised": track.alarm.alarm, "moved": track.alarm.moved, "of": len(track.alarm.flags)}
+    alarm = track.alarm
+    left = {"since": rfc3339(alarm.since), "features": alarm.by} if alarm.since else None
+    return {"raised": alarm.alarm, "moved": alarm.moved, "of": len(alarm.flags), "reference_left": left}
 
 
 def _open_alarms(tracks: Mapping[str, Track]) -> list[dict[str, Any]]:

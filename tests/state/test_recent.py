@@ -4,20 +4,30 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
+import httpx
 import msgspec
 import numpy as np
 
 from connectors.memory import MemorySink
 from monitor.assessment import RecentNormal, Verdict
 from monitor.assessment.message import WindowResult
+from monitor.observers.history import History
+from monitor.observers.metrics import families
+from monitor.observers.snapshot import facts
 from monitor.reference.classifier import Reference
+from monitor.service.loop import Clock
+from monitor.service.publishing import Watched
 from monitor.service.stream_states import StreamStates
+from monitor.settings import ServerSettings
 from monitor.state import AlarmState, StatePlan, WindowSeen, advance, concerns_of
 from monitor.state.records import read, states_record
+from monitor.web.page.document import document
+from monitor.web.server import serving
 from monitor.windows import Window, WindowKey
+from monitor.windows.by_count import CountPlan
 from tests.assessment import worlds
 from tests.assessment.test_recent_normal import blocks, reference, wandering
-from tests.state.windows import assessed
+from tests.state.windows import Shown, assessed
 
 PLAN = StatePlan(windows=2, of=3)
 
@@ -56,6 +66,35 @@ def test_alarms_follow_the_recent_normal_and_the_reference_stays_a_state() -> No
     assert alarms[-1].since == 11 * 3_600_000_000
     assert "x1" in alarms[-1].by
     assert alarms[5].since == 0
+
+
+def drifted() -> History:
+    """A history of windows after a change of regime."""
+    watched = Watched(known(), CountPlan(250))
+    history = History({"s": facts("s", watched)}, clock=Clock(now=lambda: 15 * 3_600_000_000, elapsed=lambda: 0.0))
+    shown = Shown("s", watched.concerns, history)
+    for seen in windows(14, change_at=4):
+        shown.show(seen)
+    return history
+
+
+def test_metrics_page_and_api_tell_both_baselines() -> None:
+    history = drifted()
+    samples = {
+        (sample.name, sample.labels.get("verdict")): sample.value
+        for family in families(history.snapshot, history.now())
+        for sample in family.samples
+    }
+    assert samples["shiftwatch_recent_verdict", "stable"] == 1
+    assert samples["shiftwatch_verdict", "stable"] == 0
+    assert samples["shiftwatch_reference_left_timestamp_seconds", None] == 5 * 3_600
+    page = document(history.snapshot, history.now())
+    assert "Against recent windows" in page
+    assert "not as in the reference" in page
+    with serving(ServerSettings(port=0), history) as url, httpx.Client(base_url=url) as client:
+        [told] = client.get("/api/streams").json()
+    assert told["alarm"]["reference_left"]["since"].startswith("1970-01-01T05:00")
+    assert told["latest"]["recent"]["verdict"] == "stable"
 
 
 def test_a_restart_goes_on_where_the_normal_stood() -> None:
