@@ -4,8 +4,8 @@ Everything between an explanation of a column and a rule for thresholds lives he
 Al-Otaibi et al. (2015), with the paper's single strategies beside it. All of it is plain values: a record is JSON.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -19,8 +19,9 @@ from monitor.shifts.maps import IDENTITY, InputMap
 from monitor.shifts.nodes import Choice, Columns, Rule
 from monitor.tolerances import DIRECTION_EVIDENCE
 
-Strategy = Literal["versatile", "original", "linear", "percentile", "ks-linear", "ks-percentile"]
-"""The versatile model; the paper's single strategies always, and only where the test sees a shift (section 4)."""
+Strategy = Literal["versatile", "strict", "original", "linear", "percentile", "ks-linear", "ks-percentile"]
+"""The versatile model, also without its last resort; the paper's single strategies always, and only where the test sees
+a shift (section 4)."""
 
 Correction = Literal["holm", "none"]
 
@@ -120,6 +121,8 @@ def choose(
     ratios: Vector | None,
     directions: Sequence[Direction | None],
     policy: Policy,
+    *,
+    excluded: Collection[int] = (),
 ) -> tuple[tuple[Rule, ...], tuple[AttributeChoice, ...]]:
     """A rule per attribute. `ratios` are target over source priors by class, None for an unchanged mix."""
     # Explanations do not depend on the order of rows, and short floats are sorted in half the time.
@@ -136,6 +139,8 @@ def choose(
         moved = explanation.kind != "none" and (adjusted[j] < policy.level or directions[j] == "decreasing")
         compared = training.values[j], window[j], weights[j], directions[j]
         rule, reason = _rule(policy.strategy, explanation, moved, compared)
+        if j in excluded:
+            rule, reason = Rule("original", IDENTITY), "excluded"
         rules.append(rule)
         choices.append(_record(name, rule, reason, explanation))
     return tuple(rules), tuple(choices)
@@ -149,10 +154,11 @@ def _rule(strategy: Strategy, explanation: Explanation, moved: bool, data: Data)
         return Rule("original", IDENTITY), "asked for"
     if not moved and strategy not in ("linear", "percentile"):
         return Rule("original", IDENTITY), "no shift: " + explanation.reason
-    if strategy == "versatile" and explanation.kind == "linear":
-        return Rule("linear", explanation.correction), explanation.reason
-    if strategy == "versatile" and explanation.kind == "monotone":
-        return Rule("percentile", explanation.correction), explanation.reason
+    if strategy in ("versatile", "strict"):
+        if explanation.kind in CURVES:
+            return Rule(CHOICE_FOR[explanation.kind], explanation.correction), explanation.reason
+        if strategy == "strict":
+            return Rule("original", IDENTITY), "neither a line nor a curve: " + explanation.reason
     # What is left is a change of shape, which Algorithm 1 leaves to the percentiles, and the paper's single strategies.
     linear = strategy in ("linear", "ks-linear")
     fitted = covariates.line_by_moments(*data) if linear else covariates.percentiles(*data)
@@ -177,6 +183,14 @@ def _record(name: str, rule: Rule, reason: str, explanation: Explanation | None)
     )
 
 
+def kept(record: TreeAdaptation, reason: str) -> tuple[tuple[Rule, ...], TreeAdaptation]:
+    """The thresholds as they were fitted in place of those of a record, and why."""
+    attributes = tuple(
+        replace(each, choice="original", reason=f"{reason}; {each.reason}") for each in record.attributes
+    )
+    return (Rule("original", IDENTITY),) * len(attributes), replace(record, attributes=attributes)
+
+
 def rules_from(
     names: Sequence[str], movements: Mapping[str, Any]
 ) -> tuple[tuple[Rule, ...], tuple[AttributeChoice, ...]]:
@@ -196,6 +210,9 @@ def rules_from(
         choices.append(_record(name, rule, "told: " + correction.kind, explanation))
     return tuple(rules), tuple(choices)
 
+
+CURVES = ("linear", "monotone")
+"""Explanations that say where each value went."""
 
 CHOICE_FOR: dict[str, Choice] = {
     "none": "original",

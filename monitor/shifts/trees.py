@@ -18,7 +18,7 @@ once.
 # ruff: noqa: N803 - X and y are scikit-learn's names
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import check_array
+from sklearn.utils import ClassifierTags, Tags, TargetTags, check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from monitor.arrays import Flags, Matrix, Vector, frozen_vector
@@ -40,6 +41,7 @@ from monitor.shifts.adaptation import (
     TreeAdaptation,
     choose,
     directions_from_labels,
+    kept,
     parse_choices,
     remember,
     rules_from,
@@ -79,9 +81,28 @@ class AdaptedModel:
             total += tree.predict(columns)
         return np.asarray(total / len(self.trees) if len(self.trees) > 1 else total, dtype=np.float64)
 
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The same under scikit-learn's name, for its metrics and pipelines."""
+        return self.classes
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
+        """Nothing: it is adapted already. A Pipeline asks that its last step has it."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        return Tags("classifier", TargetTags(required=True), classifier_tags=ClassifierTags(multi_label=False))
+
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The likeliest class of each row."""
         return np.asarray(self.classes[np.argmax(self.predict_proba(X), axis=1)])
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """The share of rows that are told right."""
+        return float(np.mean(self.predict(X) == np.asarray(y)))
 
     def to_message(self) -> dict[str, Any]:
         """What changed, as JSON (see `outline.thresholds_message`): `with_thresholds` gives this model back."""
@@ -121,28 +142,39 @@ class _Versatile:
         strategy: Strategy = "versatile",
         level: float = ATTRIBUTE_LEVEL,
         correction: Correction = "holm",
+        exclude: Collection[str | int] = (),
     ) -> AdaptedModel:
         """Thresholds for a deployment context from its unlabelled rows (Algorithm 1).
 
-        `priors` is the deployment's class mix in the order of `classes_`; without it an unchanged mix is taken for
-        granted, and a changed one passes for a shift of the attributes. `labelled` (X, y) are deployment rows with
-        known classes, if there are any: they tell which attributes run the other way round, which rows without labels
-        rarely can (see `covariates`). `strategy` is the versatile model or one of the paper's single ones, with the
-        test at `level`, corrected across attributes as `correction` says (the paper: "none").
+        `priors` is the deployment's class mix in the order of `classes_`. `labelled` (X, y) are deployment rows with
+        known classes, if there are any: without `priors` they say what the mix is (section 3.2), and they tell which
+        attributes run the other way round, which rows without labels rarely can (see `covariates`). Where the tree as
+        it was fitted does better on them, it is kept, and the record says so. Without either an unchanged mix is
+        taken for granted, and a changed one passes for a shift of the attributes: estimate it first
+        (`monitor.priors`). `exclude` names attributes (or their columns) that no unit can have changed, such as a
+        category in order: their thresholds stay. `strategy` is the versatile model or one of the paper's single ones,
+        with the test at `level`, corrected across attributes as `correction` says (the paper: "none"); "strict" is the
+        versatile model without its last resort: an attribute that moved along no line and no curve stays, too.
 
         Percentiles are those of `X_deploy`: predict other rows with the result only if they come from the same context.
         """
         policy = Policy(strategy, level, correction)
         columns = self._columns(X_deploy)
-        ratios = self._ratios(priors)
         directions: Sequence[Direction | None] = [None] * columns.shape[1]
         if labelled is not None:
-            X, y = labelled
-            directions = directions_from_labels(self.training_, self._columns(X), self._class_numbers(y))
-        rules, choices = choose(self.training_, columns, ratios, directions, policy)
+            known, classes = self._columns(labelled[0]), self._class_numbers(labelled[1])
+            directions = directions_from_labels(self.training_, known, classes)
+            priors = self._labelled_mix(classes) if priors is None else priors
+        ratios = self._ratios(priors)
+        rules, choices = choose(self.training_, columns, ratios, directions, policy, excluded=self._numbers(exclude))
         target = None if priors is None else tuple(float(p) for p in np.asarray(priors))
         record = TreeAdaptation(strategy, level, correction, columns.shape[0], target, choices)
-        return self._adapted(rules, record, columns, np.ones(self.training_.priors.size) if ratios is None else ratios)
+        ratios = np.ones(self.training_.priors.size) if ratios is None else ratios
+        adapted = self._adapted(rules, record, columns, ratios)
+        if labelled is None:
+            return adapted
+        as_fitted = self._adapted(*kept(record, "the tree as it was fitted does better on the labels"), columns, ratios)
+        return adapted if adapted.score(*labelled) >= as_fitted.score(*labelled) else as_fitted
 
     def adapt_from(self, features: Mapping[str, Any]) -> AdaptedModel:
         """Thresholds for a deployment that a monitor has seen: `assessment.features`, or a feed's `inputs`, by name.
@@ -229,6 +261,21 @@ class _Versatile:
             raise InputError(f"priors: want {source.size} shares that sum to 1, got {priors!r}")
         return np.asarray(np.divide(target, source, out=np.zeros(source.size), where=source > 0))
 
+    def _labelled_mix(self, classes: NDArray[np.int64]) -> Vector:
+        """Shares of the classes among labelled rows; as few labels say little, one event of the training mix beside."""
+        source = self.training_.priors
+        counts = np.bincount(classes, minlength=source.size) + source
+        return np.asarray(counts / counts.sum())
+
+    def _numbers(self, attributes: Collection[str | int]) -> frozenset[int]:
+        """The columns of attributes that are named or numbered."""
+        names = self.training_.names
+        numbers = [names.index(a) if a in names else a for a in attributes]
+        strangers = [a for a in numbers if not isinstance(a, int) or not 0 <= a < len(names)]
+        if strangers:
+            raise InputError(f"exclude: want attributes out of {list(names)}, got {strangers}")
+        return frozenset(number for number in numbers if isinstance(number, int))
+
     def _class_numbers(self, y: ArrayLike) -> NDArray[np.int64]:
         labels = np.asarray(y)
         numbers = np.minimum(np.searchsorted(self.classes_, labels), self.classes_.size - 1)
@@ -242,6 +289,22 @@ class _Versatile:
             for part in (tree.children_left, tree.children_right, tree.feature, tree.threshold, tree.value):
                 digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
+
+
+def adapt(
+    model: Any, X_deploy: ArrayLike, *, labelled: tuple[ArrayLike, ArrayLike] | None = None, **options: Any
+) -> Any:
+    """`model.adapt`, also where the versatile model is the last step of a fitted Pipeline.
+
+    Then the rows go through the steps before it, and the answer is a Pipeline that ends in the adapted model. An
+    attribute is then a column that those steps make, and `exclude` names it so.
+    """
+    if not isinstance(model, Pipeline):
+        return model.adapt(X_deploy, labelled=labelled, **options)
+    before, (name, last) = model[:-1], model.steps[-1]
+    known = None if labelled is None else (before.transform(labelled[0]), labelled[1])
+    adapted = last.adapt(before.transform(X_deploy), labelled=known, **options)
+    return Pipeline([*before.steps, (name, adapted)])
 
 
 class VersatileTreeClassifier(_Versatile, DecisionTreeClassifier):  # type: ignore[misc]

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris, make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -23,6 +25,7 @@ from monitor.recalibration import InputCorrection
 from monitor.shifts import VersatileForestClassifier, VersatileTreeClassifier, covariates
 from monitor.shifts.nodes import percentile_threshold
 from monitor.shifts.outline import Outline, follow
+from monitor.shifts.trees import adapt
 
 # scikit-learn's own forest does not pass this one either: a bootstrap draws rows, whatever their weights.
 FOREST_FAILS = {"check_sample_weight_equivalence_on_dense_data": "a bootstrap draws rows whatever their weights"}
@@ -552,3 +555,56 @@ def test_prediction_costs_what_scikit_learns_costs_and_adapting_a_window_little(
     )
     # Alone 25-45 ms, the goal is 50; twice that leaves room for a busy machine.
     assert cpu(lambda: tree.adapt(mixture)) < 0.1
+
+
+def thinned(X: np.ndarray, y: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """A pure prior shift: only some of the second class."""
+    keep = (y == 0) | (rng(7).random(y.size) < share)
+    return X[keep], y[keep]
+
+
+@pytest.mark.parametrize("model", [VersatileTreeClassifier(max_depth=7), VersatileForestClassifier(9, max_depth=7)])
+def test_labelled_rows_say_what_the_mix_is_and_nothing_worse_than_the_fitted_tree_comes_of_them(model) -> None:
+    X, y, D, d = problem()
+    fitted = model.fit(X, y)
+    rare, told = thinned(D, d, 0.15)
+    known, rest = (rare[:700], told[:700]), (rare[700:], told[700:])
+    adapted = fitted.adapt(rare, labelled=known)
+    assert adapted.record.priors == pytest.approx(np.bincount(known[1]) / 700, abs=0.002)
+    assert adapted.score(*known) >= fitted.score(*known)
+    assert adapted.score(*rest) >= fitted.score(*rest) - 0.01
+    moved = rest[0] * [2.5, 1, 1, 1, 1, 1] + [3, 0, 0, 0, 0, 0]
+    follows = fitted.adapt(moved, labelled=(known[0] * [2.5, 1, 1, 1, 1, 1] + [3, 0, 0, 0, 0, 0], known[1]))
+    assert follows.score(moved, rest[1]) >= fitted.score(moved, rest[1]) + 0.02
+
+
+def test_excluded_attributes_keep_their_thresholds_and_the_record_says_so(fitted) -> None:
+    tree, D, _ = fitted
+    name = tree.training_.names[0]
+    record = tree.adapt(D * 3.0 + 1.0, exclude=[name, 1]).record
+    assert [each.choice for each in record.attributes[:2]] == ["original", "original"]
+    assert record.attributes[0].reason == "excluded"
+    assert any(each.choice != "original" for each in record.attributes[2:])
+    with pytest.raises(InputError, match="exclude: want attributes out of"):
+        tree.adapt(D, exclude=["nobody"])
+
+
+def test_the_strict_mode_moves_no_threshold_under_a_pure_prior_shift_that_leaves_only_shapes_changed(fitted) -> None:
+    tree, D, d = fitted
+    rare, told = thinned(D, d, 0.1)
+    strict = tree.adapt(rare, strategy="strict")
+    assert {each.choice for each in strict.record.attributes if each.kind == "shape"} <= {"original"}
+    assert strict.score(rare, told) >= tree.adapt(rare).score(rare, told) - 0.01
+
+
+def test_a_pipeline_is_adapted_as_its_last_step_is() -> None:
+    X, y, D, d = problem(2_000)
+    pipeline = make_pipeline(StandardScaler(), VersatileTreeClassifier(max_depth=6)).fit(X, y)
+    moved = D * [2.5, 1, 1, 1, 1, 1] + [3, 0, 0, 0, 0, 0]
+    adapted = adapt(pipeline, moved, labelled=(moved[:300], d[:300]))
+    assert list(adapted.classes_) == [0, 1]
+    assert adapted.score(moved, d) > pipeline.score(moved, d)
+    assert np.array_equal(
+        adapt(pipeline[-1], pipeline[:-1].transform(moved)).predict(D),
+        pipeline[-1].adapt(pipeline[:-1].transform(moved)).predict(D),
+    )
