@@ -15,7 +15,7 @@ from monitor.shifts.correction import holm
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.detector_value import DetectorValue
 from monitor.shifts.diagnosis import Diagnosis, diagnose
-from monitor.shifts.evidence import Evidence, windows_to_notice
+from monitor.shifts.evidence import SeriesEvidence, windows_to_notice
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested, cohen_w
 from monitor.shifts.novelty import Novelty
@@ -35,7 +35,6 @@ __all__ = [
     "Blocks",
     "DetectorValue",
     "Diagnosis",
-    "Evidence",
     "Explanation",
     "FeatureProfile",
     "Law",
@@ -45,6 +44,7 @@ __all__ = [
     "Novelty",
     "Outline",
     "Prepared",
+    "SeriesEvidence",
     "ShiftReference",
     "SortedColumn",
     "Tested",

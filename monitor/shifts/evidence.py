@@ -28,7 +28,7 @@ _NOTHING = -30.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
+class SeriesEvidence:
     """Of several series: a row each."""
 
     logs: Matrix
@@ -39,7 +39,7 @@ class Evidence:
     """E[g | windows so far] times the precision."""
 
     @classmethod
-    def none(cls, series: int) -> "Evidence":
+    def none(cls, series: int) -> "SeriesEvidence":
         """Before the first window."""
         return cls(np.full((series, _SIZES.size), _NOTHING), np.ones(series), np.zeros(series))
 
@@ -52,7 +52,7 @@ class Evidence:
         """The scores u_t, for scores x_t of which `shared` of the variance is the reference's."""
         return np.asarray(scores - np.sqrt(shared) * self.weighted / self.precision)
 
-    def plus(self, scores: Vector, shared: float, calm: Flags) -> "Evidence":
+    def plus(self, scores: Vector, shared: float, calm: Flags) -> "SeriesEvidence":
         """With one window more; the reference's error is learned where `calm`.
 
         Logarithms are rounded down to thousandths: that loses evidence and never makes any.
@@ -60,7 +60,7 @@ class Evidence:
         u = self.increments(scores, shared)[:, None]
         logs = _SIZES * u - _SIZES**2 / 2 + np.logaddexp(self.logs, 0.0)
         weight = np.where(calm, shared / (1 - shared), 0.0)
-        return Evidence(
+        return SeriesEvidence(
             np.maximum(np.floor(logs * 1000) / 1000, _NOTHING),
             np.round(self.precision + weight, 6),
             np.round(self.weighted + weight * scores / np.sqrt(shared), 6) if shared else self.weighted,

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from monitor.assessment import encode, rfc3339
 from monitor.ports import Message
 from monitor.reference import FiledReference
-from monitor.shifts import Evidence
+from monitor.shifts import SeriesEvidence
 from monitor.state.alarm_message import SCHEMA_ID, AlarmEvent
 from monitor.state.budget import Budget
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
@@ -42,7 +42,7 @@ class SeriesState(msgspec.Struct, frozen=True, array_like=True):
     total: float
 
 
-_NOTHING = SeriesState(tuple(Evidence.none(1).logs[0].tolist()), 1.0, 0.0, 0, 0, 0.0)
+_NOTHING = SeriesState(tuple(SeriesEvidence.none(1).logs[0].tolist()), 1.0, 0.0, 0, 0, 0.0)
 
 
 class OpenAlarm(msgspec.Struct, frozen=True):
@@ -133,7 +133,7 @@ def _rows(seen: WindowSeen, rate: float) -> list[_Row]:
 def _advanced(state: EvidenceState, seen: WindowSeen, budget: Budget, shared: float) -> Advanced[EvidenceState]:
     rows = _rows(seen, budget.rate(seen.window.key.segment))
     before = [state.series.get(row.name, _NOTHING) for row in rows]
-    evidence = Evidence(
+    evidence = SeriesEvidence(
         np.array([series.logs for series in before]),
         np.array([series.precision for series in before]),
         np.array([series.weighted for series in before]),
@@ -161,7 +161,7 @@ def _advanced(state: EvidenceState, seen: WindowSeen, budget: Budget, shared: fl
     return Advanced(EvidenceState(seen.window.key.end, known, alarms), messages)
 
 
-def _gathered(before: SeriesState, after: Evidence, number: int, seen: WindowSeen, step: float) -> SeriesState:
+def _gathered(before: SeriesState, after: SeriesEvidence, number: int, seen: WindowSeen, step: float) -> SeriesState:
     """A series with one window more; where it was calm, it begins with this one."""
     return SeriesState(
         logs=tuple(after.logs[number].tolist()),

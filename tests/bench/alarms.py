@@ -14,7 +14,7 @@ import numpy as np
 from river import drift
 
 from monitor.arrays import Matrix, Vector
-from monitor.shifts.evidence import Evidence
+from monitor.shifts.evidence import SeriesEvidence
 from monitor.tolerances import CALM_EVIDENCE
 from tests.bench import tables
 from tests.bench.options import options
@@ -44,11 +44,11 @@ def scores(series: int, windows: int, shared: float, seed: int) -> Matrix:
 def alarms(x: Matrix, shared: float, threshold: float = BUDGET) -> Iterator[Vector]:
     """Window by window: which series the e-detector raises. Both directions of each have half of the budget."""
     both = np.concatenate([x, -x], axis=1)
-    evidence = Evidence.none(both.shape[1])
+    evidence = SeriesEvidence.none(both.shape[1])
     for row in both:
         evidence = evidence.plus(row, shared, evidence.log_total < np.log(CALM_EVIDENCE))
         raised = evidence.log_total >= np.log(2 * threshold)
-        evidence.logs[raised] = Evidence.none(1).logs[0]
+        evidence.logs[raised] = SeriesEvidence.none(1).logs[0]
         yield raised[: x.shape[1]] | raised[x.shape[1] :]
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from monitor.shifts.evidence import Evidence, windows_to_notice
+from monitor.shifts.evidence import SeriesEvidence, windows_to_notice
 from monitor.tolerances import EVIDENCE_SIZES
 from tests.bench.alarms import CALM, alarms, first, scores, two_of_three
 
@@ -14,7 +14,7 @@ from tests.bench.alarms import CALM, alarms, first, scores, two_of_three
 @given(arrays(np.float64, (12, 2), elements=st.floats(-8, 8)))
 def test_it_is_the_sum_over_beginnings_of_the_likelihood_ratios_since_each(x: np.ndarray) -> None:
     """Shin et al.: M_t = sum over j <= t of the product of L_i for i = j ... t, and the mean over lambda."""
-    evidence = Evidence.none(2)
+    evidence = SeriesEvidence.none(2)
     for row in x:
         evidence = evidence.plus(row, 0.0, np.array([False, False]))
     naive = np.mean(
