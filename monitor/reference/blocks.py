@@ -3,7 +3,7 @@
 `cut` says which row belongs to which block, `summarised` what is kept of them (`monitor.shifts.blocks.Blocks`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,7 +16,15 @@ from monitor.limits import BLOCKS_KEPT, LATEST_BLOCKS
 from monitor.ports.options import duration, duration_text
 from monitor.priors import HoldOut
 from monitor.shifts import Blocks, FeatureProfile, Prepared, SortedColumn, mapped_rows
-from monitor.tolerances import BLOCK_CELLS, EXPECTED_IN_CELL, MINIMUM_EVENTS, SHORT_BLOCK
+from monitor.tolerances import (
+    BLOCK_CELLS,
+    CALENDAR,
+    CALENDAR_CELLS,
+    EXPECTED_IN_CELL,
+    FEWEST_BLOCKS,
+    MINIMUM_EVENTS,
+    SHORT_BLOCK,
+)
 from monitor.windows import Window
 
 Block = int | str
@@ -151,6 +159,39 @@ def summarised(
         losses=np.array([brier[each].mean() for each in members]),
         expected_losses=np.array([expected[each].mean() for each in members]),
     )
+
+
+def calendar(cut: Cut, features: Matrix, profiles: Sequence[FeatureProfile]) -> dict[int, float]:
+    """The features that tell when an event was and not what: the share of a block's values that no other block has.
+
+    Numbers are looked at in equally filled cells, a few for each block.
+    """
+    if cut.number < FEWEST_BLOCKS:
+        return {}
+    shares = {j: _alone(cut, features[:, j], profile) for j, profile in enumerate(profiles)}
+    return {j: share for j, share in shares.items() if share > CALENDAR}
+
+
+def calendar_words(name: str, share: float) -> str:
+    """What a person should know of such a feature."""
+    return (
+        f"{name} tells when an event was, not what: {share:.0%} of the values in a block of the hold-out occur in no "
+        "other block. It is left out of all tests: every window would differ by it. Say `--ignore` if it is no feature"
+    )
+
+
+def _alone(cut: Cut, values: Vector, profile: FeatureProfile) -> float:
+    there = (cut.of_row >= 0) & ~np.isnan(values)
+    if not there.any():
+        return 0.0
+    block, known = cut.of_row[there], values[there]
+    cells = np.unique(known, return_inverse=True)[1]
+    if profile.feature.kind == "number":
+        edges = np.unique(np.quantile(known, np.linspace(0, 1, CALENDAR_CELLS * cut.number + 1)[1:-1]))
+        cells = np.searchsorted(edges, known, side="right")
+    number = int(cells.max()) + 1
+    own = np.bincount(block * number + cells, minlength=cut.number * number).reshape(cut.number, number)
+    return float(np.where(own == own.sum(axis=0), own, 0).sum() / own.sum())
 
 
 def _by_class(rows: Matrix, labels: Labels, classes: int) -> Matrix:

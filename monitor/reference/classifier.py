@@ -21,7 +21,7 @@ from monitor.priors import HoldOut, Statistics
 from monitor.recalibration import CalibrationMap, ScoreKind
 from monitor.reference import artefact, warnings
 from monitor.reference.base import Arrays, FiledReference, Header
-from monitor.reference.blocks import Block, Cut, cut, microseconds, summarised
+from monitor.reference.blocks import Block, Cut, calendar, calendar_words, cut, microseconds, summarised
 from monitor.reference.column_notices import column_notices, likely_labels
 from monitor.reference.earlier import scores_before
 from monitor.reference.estimator_choice import simulate
@@ -68,6 +68,8 @@ class Reference(FiledReference):
     """Their posteriors, or margins, as the model says them."""
     estimator: str
     """The estimator whose answer a window reports as its prevalence."""
+    calendar: tuple[int, ...] = ()
+    """The features that tell when an event was and not what: they are in no test."""
     blocks: Blocks | None = None
     """How the hold-out varied over time; None where nobody said how long windows are."""
     segments: Segments | None = None
@@ -231,12 +233,17 @@ class Reference(FiledReference):
         cautions = warnings.of_scores(posteriors, labels, schema)
         told = (*notices, *likely_labels(schema.features, features, labels, len(schema.classes)))
         cautions += [ReferenceWarning("features", notice) for notice in told]
+        described = profiles(schema.features, labels, features, counts)
+        untested = {} if blocks is None or features is None else calendar(blocks, features, described)
+        cautions += [
+            ReferenceWarning("features", calendar_words(schema.features[j].name, untested[j])) for j in untested
+        ]
         made = cls(
             schema=schema,
             class_counts=frozen_vector(counts, "class counts"),
             calibration=calibrated,
             statistics=statistics,
-            features=profiles(schema.features, labels, features, counts),
+            features=described,
             sample=replace(sample, posteriors=frozen_matrix(calibrated(sample.posteriors), "posteriors")),
             raw=frozen_matrix(sample.posteriors, "posteriors"),
             estimator=estimator,
@@ -250,6 +257,7 @@ class Reference(FiledReference):
                 **(facts or {}),
             },
             version="",
+            calendar=tuple(untested),
             segments=None if segments is None else of_names(segments[_sampled(labels, seed)]),
         )
         if blocks is not None and blocks.number > 1:
@@ -267,6 +275,7 @@ class Reference(FiledReference):
             "estimators": sorted(self.statistics),
             "estimator": self.estimator,
             "seed": self.sample.seed,
+            **({"calendar": list(self.calendar)} if self.calendar else {}),
             **({"blocks": self.blocks.described()} if self.blocks is not None else {}),
             **({"segments": list(self.segments.names)} if self.segments is not None else {}),
         }
@@ -317,6 +326,7 @@ class Reference(FiledReference):
             "raw": scores_before(arrays["sample/posteriors"], fitted) if scores is None else scores,
             "estimator": header["estimator"],
             "segments": None if named is None else Segments(arrays["sample/segments"], tuple(named)),
+            "calendar": tuple(header.get("calendar", ())),
             "blocks": None if cut_up is None else Blocks.from_arrays(cut_up, artefact.under(arrays, "blocks")),
         }
 

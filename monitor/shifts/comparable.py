@@ -44,6 +44,10 @@ class ShiftReference(Protocol):
 
     @property
     def blocks(self) -> Blocks | None: ...
+    @property
+    def calendar(self) -> tuple[int, ...]:
+        """The features that tell when an event was and not what: they are in no test."""
+        ...
 
     def calibrated(self, posteriors: Matrix) -> Matrix: ...
 

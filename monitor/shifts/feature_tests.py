@@ -60,7 +60,10 @@ def of_features(
     """All features at this class mix; `spread` is the mix's covariance where it was learnt from other features."""
     pairs = zip(looked.features, reference.features, looked.missing, strict=True) if looked.features else ()
     moves = [of_column(*pair, priors, events=looked.events, spread=spread) for pair in pairs]
-    return corrected(_beyond_blocks(moves, distance_laws(reference), reference.features, priors), level)
+    moves = _beyond_blocks(moves, distance_laws(reference), reference.features, priors)
+    for j in reference.untested if moves else ():
+        moves[j] = replace(moves[j], p_value=1.0, missing_p=1.0)
+    return corrected(moves, level)
 
 
 def of_column(

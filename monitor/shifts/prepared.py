@@ -142,6 +142,8 @@ class Prepared:
     """The mapped sample, before scaling, and its"""
     labels: Labels
     standardised: NDArray[np.float32] | None
+    untested: tuple[int, ...]
+    """Features that are in no test."""
     hold_out: Blocks | None
     """The hold-out in time order; None where it was not cut into blocks enough."""
 
@@ -167,6 +169,7 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
     chosen, projections = np.zeros(0, dtype=np.int64), None
     if sample.features is not None:
         frequent = np.array([not _rare(column, sample.labels, classes) for column in sample.features.T], dtype=np.bool_)
+        frequent[list(reference.calendar)] = False
         chosen = _in_map(features, sample.features, sample.labels, classes, frequent)
         projections = fitted(sample.features, reference.features, frequent)
     parts, blocks = [], []
@@ -196,6 +199,7 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
         rows=mapped,
         labels=sample.labels,
         standardised=standardised,
+        untested=reference.calendar,
         hold_out=cut,
     )
 

@@ -1,10 +1,12 @@
 """The hold-out in time order, cut into blocks: what is kept of each, and held against the others."""
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from monitor.assessment import assess
 from monitor.errors import InputError
 from monitor.limits import BLOCKS_KEPT
 from monitor.ports.schema import Feature, StreamSchema
@@ -12,6 +14,7 @@ from monitor.reference.blocks import cut, microseconds
 from monitor.reference.classifier import Reference
 from monitor.shifts.comparable import comparable
 from monitor.shifts.prepared import mapped_rows, prepare
+from monitor.windows.window import Window
 from tests.assessment.worlds import cheaply
 
 HOUR = 3_600_000_000
@@ -155,3 +158,41 @@ def test_the_model_s_losses_are_kept_by_block() -> None:
     assert reference.blocks.losses.mean() == pytest.approx(reference.blocks.expected_losses.mean(), rel=0.1)
     assert reference.blocks.pcc.sum(axis=1) == pytest.approx(np.ones(10))
     assert np.abs(reference.blocks.pcc - reference.blocks.shares).mean() < 0.05
+
+
+def dated(rows=6_000, seed=2):
+    """A date, an identifier, a number that drifts slowly, and a plain one."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, rows)
+    when = np.arange(rows) * 3_600.0
+    drifting = labels + rng.normal(size=rows) + np.sin(np.arange(rows) / 900)
+    x = np.column_stack([when, rng.permutation(100) @ np.ones(100) + np.arange(rows), drifting, rng.normal(size=rows)])
+    odds = np.exp(np.column_stack([np.zeros(rows), drifting]))
+    return odds / odds.sum(axis=1, keepdims=True), labels, x
+
+
+DATED = StreamSchema("", ("no", "yes"), tuple(Feature(name) for name in ("when", "number", "drifting", "plain")))
+
+
+def test_dates_and_counters_are_found_said_and_in_no_test() -> None:
+    g, labels, x = dated()
+    known = cheaply(DATED, g[:4_000], labels[:4_000], x[:4_000], cut(200, 4_000))
+    assert [DATED.features[j].name for j in known.calendar] == ["when", "number"]
+    assert all("tells when an event was" in str(warning.text) for warning in known.warnings)
+    later = assess(Window.of(g[4_000:4_400], x[4_000:4_400]), known)
+    assert not later.features["when"].moved
+    assert later.verdict == "stable"
+    without = cheaply(DATED, g[:4_000], labels[:4_000], x[:4_000])
+    assert assess(Window.of(g[4_000:4_400], x[4_000:4_400]), without).features["when"].moved
+
+
+def test_calendars_outlive_the_file(tmp_path: Path) -> None:
+    g, labels, x = dated()
+    known = cheaply(DATED, g, labels, x, cut(200, labels.size))
+    known.save(tmp_path / "dated.ref")
+    assert Reference.load(tmp_path / "dated.ref").calendar == known.calendar == (0, 1)
+
+
+def test_a_few_blocks_call_nothing_a_calendar() -> None:
+    g, labels, x = dated()
+    assert cheaply(DATED, g, labels, x, cut(1_000, labels.size)).calendar == ()
