@@ -17,7 +17,6 @@ variance, 1 - rho_t + rho_t Var[g | ...], is 1 at most.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from monitor.arrays import Flags, Matrix, Vector
 from monitor.tolerances import EVIDENCE_SIZES
@@ -46,7 +45,7 @@ class SeriesEvidence:
     @property
     def log_total(self) -> Vector:
         """log M of each series: the mean over lambda."""
-        return np.asarray(logsumexp(self.logs, axis=1) - np.log(_SIZES.size))
+        return np.asarray(np.logaddexp.reduce(self.logs, axis=1) - np.log(_SIZES.size))
 
     def increments(self, scores: Vector, shared: float) -> Vector:
         """The scores u_t, for scores x_t of which `shared` of the variance is the reference's."""

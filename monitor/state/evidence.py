@@ -140,16 +140,17 @@ def _advanced(state: EvidenceState, seen: WindowSeen, budget: Budget, shared: fl
     )
     scores = np.array([row.score for row in rows])
     calm = evidence.log_total < log(CALM_EVIDENCE)
-    steps = evidence.increments(scores, shared)
+    steps = evidence.increments(scores, shared).tolist()
     after = evidence.plus(scores, shared, calm & [row.name not in state.alarms for row in rows])
+    totals = after.log_total.tolist()
     known, alarms, messages = dict(state.series), dict(state.alarms), list[Message]()
     for number, row in enumerate(rows):
-        series = _gathered(_NOTHING if calm[number] else before[number], after, number, seen, float(steps[number]))
+        series = _gathered(_NOTHING if calm[number] else before[number], after, number, seen, steps[number])
         alarm = alarms.pop(row.name, None)
         if alarm is not None:
-            alarm, event = _went_on(alarm, float(steps[number]))
+            alarm, event = _went_on(alarm, steps[number])
         else:
-            alarm, event = _raised(series, float(after.log_total[number]), row.threshold)
+            alarm, event = _raised(series, totals[number], row.threshold)
         if alarm is not None:
             # While an alarm is open its series gathers nothing, and afterwards it begins anew.
             series = msgspec.structs.replace(_NOTHING, precision=series.precision, weighted=series.weighted)

@@ -37,6 +37,7 @@ BENCHES = (
     Bench("priors", "the speed of the prior estimators", 3, peers=("quapy",)),
     Bench("reference_build", "building a reference from a large file", 3),
     Bench("growth", "how the cost grows with everything that can grow"),
+    Bench("states", "what it costs to know things over windows"),
     Bench("profiles", "where the time goes on the hot paths, and how far each is from its limit"),
     Bench("kafka", "events per second from a real topic", missing=apache.unavailable),
     Bench("accuracy", "the error of `auto` and its members", peers=("quapy",)),

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 import time
 import urllib.request
 from collections.abc import Mapping
@@ -27,23 +28,27 @@ PARTS = 16
 
 CONFIGURATION = """
 [source]
-url = "jsonl:{results}-events.jsonl"
+url = "jsonl:events.jsonl"
 follow = true
 
 [sink]
-url = "jsonl:{results}.jsonl"
-recalibrations = "{results}-recalibrations.jsonl"
+url = "jsonl:results.jsonl"
+recalibrations = "recalibrations.jsonl"
+alarms = "alarms.jsonl"
+
+[alarms]
+false = "1 per 1d"
 
 [server]
 port = {port}
 windows = 30
 
 [streams.s]
-reference = "s.ref"
+reference = "../s.ref"
 window = {{ size = "{window}s", lateness = "5s" }}
 segments = ["country"]
 changes = "page-hinkley"
-labels = {{ wait = "10m", store = "{results}.sqlite" }}
+labels = {{ wait = "10m", store = "labels.sqlite" }}
 """
 
 SEEN = (
@@ -87,16 +92,16 @@ def events() -> list[bytes]:
     return [*lines, json.dumps(end).encode()]
 
 
-def shown(folder: Path, results: str, kills: Mapping[int, int]) -> dict[str, str]:
+def shown(folder: Path, kills: Mapping[int, int]) -> dict[str, str]:
     """What a run shows that has published all; `kills` says how often it was killed with which part of the events."""
     port, rng = free_port(), random.Random(5)
-    text = CONFIGURATION.format(results=results, port=port, window=WINDOW)
-    (folder / f"{results}.toml").write_text(text, encoding="utf-8")
-    published, lines = folder / f"{results}.jsonl", events()
+    folder.mkdir()
+    (folder / "watch.toml").write_text(CONFIGURATION.format(port=port, window=WINDOW), encoding="utf-8")
+    published, lines = folder / "results.jsonl", events()
     size = -(-len(lines) // PARTS)
-    source = folder / f"{results}-events.jsonl"
+    source = folder / "events.jsonl"
     source.touch()
-    process = started(folder, f"{results}.toml")
+    process = started(folder, "watch.toml")
     for part in range(PARTS):
         with source.open("ab") as file:
             file.writelines(line + b"\n" for line in lines[part * size : (part + 1) * size])
@@ -104,7 +109,7 @@ def shown(folder: Path, results: str, kills: Mapping[int, int]) -> dict[str, str
             time.sleep(rng.uniform(0.3, 2.5))
             process.kill()
             process.communicate()
-            process = started(folder, f"{results}.toml")
+            process = started(folder, "watch.toml")
     wait_until(lambda: published_all(published, process), "the outcome of the last window", 120)
     found = {path: seen(f"http://127.0.0.1:{port}{path}") for path in SEEN}
     process.terminate()
@@ -143,7 +148,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def whole(folder: Path) -> dict[str, str]:
     """What an uninterrupted run shows."""
-    return shown(folder, "whole", {})
+    return shown(folder / "whole", {})
 
 
 FEW = {5: 1, 11: 1}
@@ -154,18 +159,18 @@ MANY = dict.fromkeys(range(1, PARTS), 2)
 def test_page_metrics_and_api_are_those_of_an_uninterrupted_run(
     folder: Path, whole: dict[str, str], kills: Mapping[int, int]
 ) -> None:
-    for leftover in folder.glob("killed*"):
-        leftover.unlink()
-    killed = shown(folder, "killed", kills)
+    shutil.rmtree(folder / "killed", ignore_errors=True)
+    killed = shown(folder / "killed", kills)
     for path in SEEN:
         if path == "/metrics":
             assert lasting(killed[path]) == lasting(whole[path])
         else:
             assert CLOCK.sub("", killed[path]) == CLOCK.sub("", whole[path]), path
-    for channel in ("", "-recalibrations"):
-        again, once = ((folder / f"{name}{channel}.jsonl").read_bytes() for name in ("killed", "whole"))
+    for channel in ("results", "recalibrations", "alarms"):
+        again, once = ((folder / name / f"{channel}.jsonl").read_bytes() for name in ("killed", "whole"))
         assert again == once
     # It is a story worth telling: alarms that come and go, changes of level, and estimates that labels put in doubt.
     assert '"trusted":false' in whole["/api/streams/s/outcomes?limit=1000"]
-    assert "labels-disagree" in (folder / "whole-recalibrations.jsonl").read_text(encoding="utf-8")
+    assert "labels-disagree" in (folder / "whole/recalibrations.jsonl").read_text(encoding="utf-8")
     assert json.loads(whole["/api/streams/s"])["changes"]
+    assert b'"resolved"' in (folder / "whole/alarms.jsonl").read_bytes()

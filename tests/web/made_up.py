@@ -26,7 +26,7 @@ from monitor.service.notices import (
     Turned,
 )
 from monitor.shifts.feature_tests import Move
-from monitor.state import StatePlan, WindowSeen, concerns_of
+from monitor.state import Budget, StatePlan, WindowSeen, concerns_of
 from monitor.windows import WindowCheckpoint
 from monitor.windows.origin import WHOLE
 from monitor.windows.summary import WindowSummary
@@ -48,6 +48,7 @@ class Story:
     features: int = 4
     windows: int = 1_000
     changes: str | None = None
+    budget: Budget | None = None
     caps: Caps = field(default_factory=Caps)
     source: object = None
     sink: object = None
@@ -61,7 +62,7 @@ class Story:
         clock = Clock(now=lambda: self.now, elapsed=lambda: self.now / 1e6)
         told = facts(self.stream, self.classes, self.features)
         self.history = History({self.stream: told}, caps=self.caps, source=self.source, sink=self.sink, clock=clock)
-        plan = StatePlan(remembered=self.windows, awaiting=True, changes=self.changes)
+        plan = StatePlan(remembered=self.windows, awaiting=True, changes=self.changes, budget=self.budget)
         concerns = [one for one in concerns_of(plan, reference()) if one.name != "trust"]
         self.shown = Shown(self.stream, concerns, self.history)
 

@@ -13,6 +13,7 @@ import pytest
 
 from monitor.assessment.verdict import Verdict
 from monitor.settings.config import ServerSettings
+from monitor.state import Budget
 from monitor.web.server import application, serving
 from tests.web.made_up import Story
 
@@ -42,6 +43,18 @@ def client(story: Story) -> Iterator[httpx.Client]:
 def test_streams_are_listed_with_their_last_verdict(client: httpx.Client) -> None:
     (stream,) = client.get("/api/streams").json()
     assert (stream["stream"], stream["latest"]["verdict"], stream["stale"]) == ("made-up", "prior-shift", False)
+
+
+def test_open_alarms_are_told_with_their_segment_size_and_budget() -> None:
+    story = Story(budget=Budget.of(1e-3))
+    for _ in range(8):
+        story.window(priors=(0.44, 0.33, 0.23))
+    with client_of(story) as client:
+        (stream,) = client.get("/api/streams").json()
+    alarms = {alarm["series"]: alarm for alarm in stream["open_alarms"]}
+    assert alarms["share of class_0 falls"]["segment"] == ""
+    assert alarms["share of class_0 falls"]["size"] > 1
+    assert alarms["share of class_0 falls"]["once_in"] >= 1_000
 
 
 def test_a_stream_tells_its_reference_and_segments(client: httpx.Client) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from monitor.assessment.verdict import Verdict
 from monitor.service.notices import StreamsSpread
+from monitor.state import Budget
 from monitor.web import page, words
 from monitor.web.page import charts
 from monitor.web.page.charts import Bins
@@ -97,6 +98,19 @@ def test_it_says_what_moved_how_far_and_whether_to_correct() -> None:
     assert "Rejected: not-json 7" in html
     assert "not read yet" in html
     assert "<title>(1) Shiftwatch</title>" in html
+
+
+def test_open_alarms_stand_first_with_what_moved_and_since_when() -> None:
+    story = Story(budget=Budget.of(1e-3))
+    story.window()
+    assert "Open alarms" not in rendered(story)
+    since = story.now
+    for _ in range(8):
+        story.window(priors=(0.44, 0.33, 0.23))
+    html = rendered(story)
+    assert html.index("Open alarms") < html.index("<h2>made-up</h2>")
+    assert "share of class_0 falls" in html
+    assert words.moment(since) in html
 
 
 def test_an_estimate_that_did_not_converge_says_so() -> None:
