@@ -10,10 +10,12 @@ Notation. e_ik the error of candidate i in block k, each block held against the 
 have seen it: their errors are taken K / (K - 1) times), M_i the mean over the blocks of |e_ik|^2; dep >= 1 how many
 times as large the window's misfit T is as a block's usually is. Scores are believed as far as inputs look familiar:
 
-    w_i ~ 1 / (M_i g_i)^2,   g = 1 for pi, dep for the others,      p = sum_i w_i c_i
+    w_i ~ 1 / (M_i g_i)^2,   g = 1 for pi, min(dep, 3) for the others,      p = sum_i w_i c_i
 
-    half-width^2 = t_{.975, K-1}^2 (1 + 1/K) [mean_k (sum_i w_i sqrt(h_i) e_ik)^2 + 2 sum_i w_i (c_i - p)^2],
-    h = min(dep, 2) for pi, dep for the others
+    half-width^2 = t_{.975, K-1}^2 (1 + 1/K) [h mean_k (sum_i w_i e_ik)^2 + 2 sum_i w_i (c_i - p)^2],   h = min(dep, 25)
+
+Inputs may be a thousand times as strange as usual. To give up the scores altogether then is no better than to believe
+them, and nobody knows the mix: the interval has to grow (figures beside the bounds, in `monitor.tolerances`).
 
 In place of p = pi + beta (PCC - pi), beta = tau^2 / (tau^2 + sigma^2 dep), to which it comes down where the label-shift
 estimate is of no use and weights go by 1 / M: measured on seven streams with three models each (tests/bench/streams).
@@ -30,7 +32,7 @@ from monitor.arrays import Matrix, Vector, frozen_vector
 from monitor.assessment.verdict import Verdict
 from monitor.priors import PriorEstimate
 from monitor.shifts import Blocks, Diagnosis, Match, ShiftReference
-from monitor.tolerances import CANDIDATE_DISAGREEMENT, FAMILIAR_MIX, FEWEST_BLOCKS, NORMAL_95
+from monitor.tolerances import CANDIDATE_DISAGREEMENT, FEWEST_BLOCKS, LEAST_FAMILIAR, NORMAL_95, WIDEST
 
 
 class BasedOn(StrEnum):
@@ -101,15 +103,14 @@ def _familiar(
     label_shift: PriorEstimate, pcc: Vector, source: Vector, errors: Matrix, departure: float, *, moved: bool
 ) -> Prevalence:
     candidates = np.stack([source, pcc, label_shift.priors])
-    growth = np.array([1.0, departure, departure])
+    growth = np.array([1.0, *[min(departure, LEAST_FAMILIAR)] * 2])
     weights = (_mean_squares(errors) * growth) ** -2.0
     weights[0] *= not moved
     weights /= weights.sum()
     priors = weights @ candidates
-    growth[0] = min(departure, FAMILIAR_MIX)
-    together = np.einsum("i,ikc->kc", weights * np.sqrt(growth), errors)
+    together = min(departure, WIDEST) * (np.einsum("i,ikc->kc", weights, errors) ** 2).mean(axis=0)
     apart = weights @ (candidates - priors) ** 2
-    half = _reach(errors.shape[1]) * np.sqrt((together**2).mean(axis=0) + CANDIDATE_DISAGREEMENT * apart)
+    half = _reach(errors.shape[1]) * np.sqrt(together + CANDIDATE_DISAGREEMENT * apart)
     shares = ", ".join(
         f"{name} {weight:.0%}" for name, weight in zip(CANDIDATES, weights, strict=True) if weight >= 0.005
     )

@@ -128,6 +128,14 @@ def test_strange_inputs_pull_the_mix_towards_the_reference_and_widen_its_interva
     assert "as far from the reference as usual" in odd.reasons[-1]
 
 
+def test_inputs_that_are_wholly_strange_leave_an_interval_that_says_nobody_knows() -> None:
+    known = reference()
+    for window, _ in windows(number=3):
+        usual = assess(window, known).prevalence
+        strange = assess(Window.of(window.posteriors, np.asarray(window.features) + 50.0), known).prevalence
+        assert (strange.upper - strange.lower).mean() > 2 * (usual.upper - usual.lower).mean()
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0, 5), st.sampled_from([100, 250, 1_000]))
 def test_a_published_mix_is_one_with_an_interval_around_it(seed: int, change: float, rows: int) -> None:
