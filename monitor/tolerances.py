@@ -540,7 +540,7 @@ SELECTION_MEMORY = 0.98
 LEARNED_PATIENCE = 30
 
 # Outcomes that weigh the experts, from the third on: fewer swing, more are slow to see a change. With three the
-# weighted mix is at most 1.06 times as far off as the best simple rule of each of 21 cells (mean .92), with one 1.10.
+# weighted mix is at most 1.06 times as far off as the best simple rule of each of 24 cells (mean .89), with one 1.10.
 FEWEST_OUTCOMES = 3
 EXPERT_OUTCOMES = 12
 

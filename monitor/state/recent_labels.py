@@ -1,9 +1,10 @@
 """Recent labels: the class mix weighs estimates by how close each came in windows whose labels have come.
 
 Every window of a stream that awaits labels has experts: the reference's shares, calibrated PCC, the label-shift
-estimate, the rule of `assessment.prevalence`, the mean mix of the last 8 and of the last 30 labelled windows (blocks of
-the hold-out come before the first), and PCC with its mean error of the last 8. What each says is kept with the window
-until its labels come. With M_i an expert's mean squared error over the last 12 outcomes, from the third outcome on
+estimate, the rule of `assessment.prevalence`, the mix of the last labelled window and the mean of the last 8 and 30
+(blocks of the hold-out come before the first), and PCC with its mean error of the last 2 and 8. What each says is kept
+with the window until its labels come. With M_i an expert's mean squared error over the last 12 outcomes, from the third
+outcome on
 
     p = sum_i w_i c_i,   w_i ~ 1 / M_i^2,   half-width = t_{.975, n-1} sqrt(1 + 1/n) rms(published - true), n <= 20
 
@@ -129,13 +130,20 @@ def _experts(state: RecentLabelsState, assessment: Assessment, reference: Refere
         "familiar inputs": assessment.prevalence.priors,
     }
     if len(mixes):
-        corrected = np.maximum(pcc + scores[-FEW_MIXES:].mean(axis=0), 0.0)
         experts |= {
+            "the last labels": mixes[-1],
             "the latest labels": mixes[-FEW_MIXES:].mean(axis=0),
             "all recent labels": mixes.mean(axis=0),
-            "scores corrected by labels": corrected / corrected.sum(),
+            "scores corrected by the last labels": _corrected(pcc, scores[-2:]),
+            "scores corrected by the latest labels": _corrected(pcc, scores[-FEW_MIXES:]),
         }
     return experts
+
+
+def _corrected(pcc: Vector, scores: Matrix) -> Vector:
+    """PCC with its mean error."""
+    mix = np.maximum(pcc + scores.mean(axis=0), 0.0)
+    return np.asarray(mix / mix.sum())
 
 
 def _history(state: RecentLabelsState, reference: Reference) -> tuple[Matrix, Matrix]:
