@@ -169,3 +169,9 @@ FEATURES_SHOWN = 5
 
 # Labelled windows whose class mix a stream remembers: enough for the mean of a season's part, 4 kB with ten classes.
 MIXES_KEPT = 30
+
+# Outcomes by which it is known how long labels take.
+DELAYS_REMEMBERED = 20
+
+# Classes up to which corrections are learned from labels: a matrix of so many squared is kept of each stream.
+LEARNED_CLASSES = 50

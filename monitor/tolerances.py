@@ -555,3 +555,6 @@ BLOCKS_ADVISED = 20
 
 # A block this many standard deviations of the others away is called odd: one in three hundred by chance.
 ODD_BLOCK = 3.0
+
+# The labels of a window are taken to have come when this share of those of each class has.
+LABELS_COME = 0.95

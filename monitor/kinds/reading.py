@@ -166,7 +166,7 @@ def reading_of(
             for name, shift in compared.items()
             if shift.moved
         ),
-        apply=recalibration.apply,
+        apply=recalibration.corrects,
         why=recalibration.reason,
         doubt=doubt,
         recent=None if recent is None else recent.verdict,

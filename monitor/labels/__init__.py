@@ -11,7 +11,7 @@ trust      whether the last outcomes bear the estimates out
 The store is imported by its own name: who only wants the values does without a database.
 """
 
-from monitor.labels.outcomes import LabelCounts, Outcome, OutcomeResult, trusted
+from monitor.labels.outcomes import LabelCounts, Outcome, OutcomeResult, Settlement, trusted
 from monitor.labels.values import Arrived, Awaited, LabelFlow, Waiting
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "LabelFlow",
     "Outcome",
     "OutcomeResult",
+    "Settlement",
     "Waiting",
     "trusted",
 ]

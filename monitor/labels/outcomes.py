@@ -16,15 +16,16 @@ import msgspec
 import numpy as np
 
 from monitor import quality
-from monitor.arrays import Labels, Matrix, Vector
+from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
 from monitor.assessment import Assessment
 from monitor.assessment import message as result
 from monitor.labels.joining import LabelledRows, joined, strangers
+from monitor.labels.learning import Settled
 from monitor.labels.numbering import found_in, stateless_in
 from monitor.labels.rows import Columns, packed, unpacked
 from monitor.labels.values import Found, Stateless, Waiting
-from monitor.recalibration import CalibrationMap, reweighted
-from monitor.tolerances import NORMAL_95, SELECTED_LABELS
+from monitor.recalibration import CalibrationMap, Expert, pooled_rows, reweighted
+from monitor.tolerances import LABELS_COME, NORMAL_95, SELECTED_LABELS
 from monitor.version import __version__
 from monitor.windows import Window
 
@@ -48,6 +49,13 @@ class PublishedEstimate(msgspec.Struct, frozen=True):
     """That of the recalibration."""
     experts: dict[str, tuple[float, ...]] = {}
     """What each expert on the class mix said (`state.recent_labels`)."""
+    pool: tuple[Expert, ...] = ()
+    """Of the feed: what labels of earlier windows had taught."""
+
+    @property
+    def multipliers(self) -> tuple[float, ...]:
+        """Of the recalibration, where one was to be applied; else all are 1."""
+        return tuple(target / source for source, target in zip(self.source_priors, self.target_priors, strict=True))
 
 
 class LabelCounts(result.MessagePart, frozen=True):
@@ -119,6 +127,8 @@ class OutcomeResult(result.MessagePart, frozen=True):
     doubt: str
     """Why not."""
     versions: result.Versions
+    labels_within: float | None = None
+    """Seconds after its end within which nineteen in twenty labels of each class had come; null without any."""
 
     @property
     def ends(self) -> int:
@@ -139,8 +149,27 @@ class Outcome:
     """What each expert on the class mix had said."""
 
 
-def told(assessment: Assessment, experts: Mapping[str, Vector]) -> bytes:
-    """What is kept of a published window; `experts` are estimates of its class mix that labels are to choose among."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Settlement:
+    """A window whose labels are taken to have come: what they can teach, which may be before its outcome is due."""
+
+    stream: str
+    end: int
+    reference: str
+    """The version that it was compared with."""
+    learned_from: Settled
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Windows of a stream settle in the order of this."""
+        return self.end, self.learned_from.window
+
+
+def told(assessment: Assessment, experts: Mapping[str, Vector], pool: tuple[Expert, ...] = ()) -> bytes:
+    """What is kept of a published window.
+
+    `experts` are estimates of its class mix that labels are to choose among, `pool` are the corrections of its feed.
+    """
     estimate, correction = assessment.prevalence, assessment.recalibration
     return msgspec.json.encode(
         PublishedEstimate(
@@ -155,6 +184,7 @@ def told(assessment: Assessment, experts: Mapping[str, Vector]) -> bytes:
             reference=assessment.reference_version,
             calibration=correction.calibration,
             experts={name: tuple(mix.tolist()) for name, mix in experts.items()},
+            pool=pool,
         )
     )
 
@@ -165,6 +195,26 @@ def kept(window: Window) -> bytes:
     if window.labels is not None:
         columns["labels"] = window.labels
     return packed(columns, None if window.ids is None else window.ids.tolist())
+
+
+def settlement(one: Waiting, joined: Found, classes: Sequence[str]) -> Settlement:
+    """What can be learned from a window by labels that are there; `classes` are those that their numbers stand for."""
+    said = msgspec.json.decode(one.told, type=PublishedEstimate)
+    joined = joined if tuple(classes) == said.classes else found_in(joined, classes, said.classes)
+    columns = {} if one.rows is None else unpacked(one.rows)[0]
+    own = _own(columns, len(said.classes), joined)
+    return Settlement(
+        stream=one.stream,
+        end=one.end,
+        reference=said.reference,
+        learned_from=Settled(
+            window=one.window,
+            posteriors=columns.get("posteriors", np.empty((0, len(said.classes)))),
+            labels=np.where(own.labelled, own.values, UNLABELLED).astype(np.int64),
+            multipliers=said.multipliers if said.applied else (),
+            experts=said.pool,
+        ),
+    )
 
 
 def outcome(
@@ -206,12 +256,13 @@ def outcome(
         selective=selective,
         classes=realised,
         coverage=float(np.mean([each.covered for each in realised.values()])) if realised else None,
-        applied=said.applied,
+        applied=said.applied or bool(said.pool),
         brier=scores[0],
         log_loss=scores[1],
         trusted=True,
         doubt="",
         versions=result.Versions(__version__, said.reference),
+        labels_within=_within(one, own, joined),
     )
     return Outcome(found_out, posteriors, labels, said.experts)
 
@@ -286,14 +337,24 @@ def _covered(realised: Vector, labelled: int, events: int, said: PublishedEstima
 def _scores(posteriors: Matrix, labels: Labels, said: PublishedEstimate) -> tuple[Score | None, Score | None]:
     if not labels.size:
         return None, None
-    multipliers = [target / source for source, target in zip(said.source_priors, said.target_priors, strict=True)]
     margins = said.calibration is not None and said.calibration.scores == "margin"
     before = said.calibration.rows(posteriors) if said.calibration is not None and margins else posteriors
-    corrected = reweighted(posteriors, said.calibration, multipliers) if said.applied else before
+    corrected = reweighted(posteriors, said.calibration, said.multipliers) if said.applied else before
+    corrected = pooled_rows(posteriors, said.pool) if said.pool else corrected
     return (
         Score(quality.brier(before, labels), quality.brier(corrected, labels)),
         Score(quality.log_loss(before, labels), quality.log_loss(corrected, labels)),
     )
+
+
+def _within(one: Waiting, own: LabelledRows, joined: Found) -> float | None:
+    """The slowest class counts: labels that came first may be those of one class."""
+    came = np.full(own.values.size, float(one.end))
+    np.maximum.at(came, joined.rows, joined.marks)
+    seconds = (came - one.end) / 1e6
+    classes = np.unique(own.values[own.labelled])
+    slowest = [np.quantile(seconds[own.values == y], LABELS_COME, method="higher") for y in classes]
+    return float(max(slowest)) if slowest else None
 
 
 def _selective(columns: Columns, own: LabelledRows) -> bool:

@@ -50,11 +50,23 @@ def taught(before: Recursive, z: Matrix, labels: Labels) -> Recursive:
     for _ in range(LEARNED_STEPS):
         slope, information = _derivatives(theta, z, labels)
         gradient = slope + kept @ (theta - old) + back * (theta - start)
-        step = np.linalg.solve(information + kept + back * np.eye(old.size), gradient)
-        theta = theta - step * min(1.0, LEARNED_STEP / max(float(np.abs(step).max()), LEARNED_STEP))
-        theta[0] = np.clip(theta[0], *LEARNED_SLOPES)
+        theta = theta - _step(theta[0], information + kept + back * np.eye(old.size), gradient)
     information = _derivatives(theta, z, labels)[1] + kept + back * np.eye(old.size)
     return Recursive(float(theta[0]), tuple(theta[1:].tolist()), tuple(map(tuple, information.tolist())))
+
+
+def _step(slope: float, curvature: Matrix, gradient: Vector) -> Vector:
+    """Newton's, cut off where it is too long. Where the slope would leave its bounds the intercepts have to fit the one
+    on the bound: they are correlated with it, as logarithms have no mean of 0."""
+    step: Vector = np.asarray(np.linalg.solve(curvature, gradient), dtype=np.float64)
+    step *= LEARNED_STEP / max(float(np.abs(step).max()), LEARNED_STEP)
+    wanted = slope - step[0]
+    allowed = float(np.clip(wanted, *LEARNED_SLOPES))
+    if allowed != wanted:
+        step[0] = slope - allowed
+        step[1:] = np.linalg.solve(curvature[1:, 1:], gradient[1:] - curvature[1:, 0] * step[0])
+        step[1:] *= LEARNED_STEP / max(float(np.abs(step[1:]).max()), LEARNED_STEP)
+    return step
 
 
 def _derivatives(theta: Vector, z: Matrix, labels: Labels) -> tuple[Vector, Matrix]:

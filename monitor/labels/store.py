@@ -177,14 +177,29 @@ class LabelStore:
             ).fetchone()
         return Waiting(*row)
 
+    def unsettled(self, stream: str, after: tuple[int, str], until: tuple[int, str]) -> list[tuple[int, str]]:
+        """(deadline, window id) of the stream's windows by their end and id: those after one, up to another."""
+        with self._trouble():
+            return self._db.execute(
+                'SELECT deadline, window FROM windows WHERE stream = ? AND ("end", window) > (?, ?) '
+                'AND ("end", window) <= (?, ?) ORDER BY "end", window',
+                (stream, *after, *until),
+            ).fetchall()
+
     def labels_of(self, one: Waiting, ids: Iterable[str | None]) -> Found:
         """The labels in time for a window's rows; from now on they count as used at its deadline."""
+        joined = self.labels_before(one, ids, one.deadline)
+        with self._trouble():
+            self._db.execute(_FLAG, {"stream": one.stream, "deadline": one.deadline})
+        return joined
+
+    def labels_before(self, one: Waiting, ids: Iterable[str | None], before: int) -> Found:
+        """The labels of a window's rows that had come before some event time."""
         with self._trouble():
             self._db.execute("DELETE FROM wanted")
             wanted = ((row, name) for row, name in enumerate(ids) if name is not None)
             self._db.executemany("INSERT INTO wanted VALUES (?, ?)", wanted)
-            joined = self._db.execute(_JOIN, {"stream": one.stream, "before": one.deadline, "never": NEVER}).fetchall()
-            self._db.execute(_FLAG, {"stream": one.stream, "deadline": one.deadline})
+            joined = self._db.execute(_JOIN, {"stream": one.stream, "before": before, "never": NEVER}).fetchall()
         rows, values, times, marks = zip(*joined, strict=True) if joined else ((), (), (), ())
         return Found(
             np.array(rows, dtype=np.int64),

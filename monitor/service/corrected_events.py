@@ -48,7 +48,7 @@ def corrected_events(window: Window, recalibration: Recalibration) -> Iterator[M
         corrected_rows(window.posteriors, recalibration),
         stream=window.key.stream,
         classes=recalibration.classes,
-        corrected=recalibration.apply,
+        corrected=recalibration.corrects,
         window=window.key.id,
     )
 

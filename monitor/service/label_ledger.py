@@ -4,7 +4,9 @@ A label counts for a window if, when it comes, its partition's clock has not got
 wait plus allowed lateness. The outcome is due when the watermark gets there, so by then every label that counts has
 been read: which labels count depends on each partition's order alone, not on batches, interleaving or restarts.
 
-Outcomes stand between windows in the order of event time: one that was due when a window closed comes before it.
+Outcomes stand between windows in the order of event time: one that was due when a window closed comes before it. A
+window settles (what its labels teach is learned) before the first window that closes once labels have had the time that
+they took lately, by the labels that had come when that one closed; at its own outcome at the latest.
 """
 
 import secrets
@@ -16,12 +18,15 @@ import numpy as np
 from monitor.arrays import Flags, Labels, Vector, present
 from monitor.assessment import Assessment, encode
 from monitor.events import DecodedBatch, LateLabels
-from monitor.labels import Arrived, Awaited, LabelFlow, Outcome, OutcomeResult, Waiting, outcomes
+from monitor.labels import Arrived, Awaited, LabelFlow, Outcome, OutcomeResult, Settlement, Waiting, outcomes
 from monitor.labels.store import LabelStore
 from monitor.ports import NEVER, Message, RawBatch
 from monitor.service.under_way import Ready
 from monitor.state import WindowSeen
 from monitor.windows import Arrivals, LeftOut, PartitionProgress, Plan, Window, WindowCheckpoint
+
+LAST = chr(0x10FFFF)
+"""No window's id comes after this."""
 
 
 @dataclass(slots=True)
@@ -97,6 +102,22 @@ class Ledger:
             self._written[_key(window)] = (name, deadline, window)
         return due
 
+    def settlements(self, stream: str, after: tuple[int, str], mark: int | None, wait: int) -> list[Settlement]:
+        """The windows after one that settle when another closes, in order; labels take so many microseconds."""
+        known = self._streams.get(stream)
+        if known is None or mark is None:
+            return []
+        until = (mark - known.plan.lateness - wait, LAST)
+        return [self._settlement(known, stream, each, mark) for each in known.store.unsettled(stream, after, until)]
+
+    def settlements_by(self, outcome: Outcome, after: tuple[int, str]) -> list[Settlement]:
+        """The windows after one up to that of an outcome, by all labels that came before it was due."""
+        stream, result = self._streams[outcome.result.stream], outcome.result
+        deadline = result.ends + stream.awaited.wait + stream.plan.lateness
+        until = (result.ends, result.window)
+        windows = stream.store.unsettled(result.stream, after, until)
+        return [self._settlement(stream, result.stream, each, deadline) for each in windows]
+
     def keep(self, window: Window, seen: WindowSeen, closed: int | None) -> None:
         """Let a window wait for its labels. Segments do not wait: their stream does."""
         key, assessment = window.key, seen.assessment
@@ -111,7 +132,7 @@ class Ledger:
             closes=closed,
             deadline=key.end + stream.awaited.wait + stream.plan.lateness,
             events=window.events,
-            told=outcomes.told(assessment, seen.experts),
+            told=outcomes.told(assessment, seen.experts, seen.recalibration.experts),
             rows=outcomes.kept(window),
         )
         stream.evicted += stream.store.keep(waiting, stream.awaited.most)
@@ -182,6 +203,11 @@ class Ledger:
         store = stream.store
         labels = store.labels_of(one, outcomes.ids(one.rows))
         return outcomes.outcome(one, labels, store.copies_in(one), store.unknown(one), stream.classes)
+
+    def _settlement(self, stream: _Stream, name: str, window: tuple[int, str], before: int) -> Settlement:
+        waiting = stream.store.waiting(name, *window)
+        labels = stream.store.labels_before(waiting, outcomes.ids(waiting.rows), min(before, waiting.deadline))
+        return outcomes.settlement(waiting, labels, stream.classes)
 
     def _of(self, store: LabelStore) -> list[tuple[str, int, str]]:
         return [key for key in self._committing.values() if self._streams[key[0]].store is store]

@@ -43,7 +43,7 @@ from monitor.service.shared_out import WholeWindows
 from monitor.service.stream_states import StreamStates
 from monitor.service.under_way import Ready, UnderWay
 from monitor.service.workers import Answers, Assessing, Here
-from monitor.state import Changed, owner
+from monitor.state import Changed, LearnedState, owner
 from monitor.windows import (
     LabelTimes,
     LeftOut,
@@ -289,6 +289,9 @@ class Service:
 
     def _settled(self, outcome: Outcome, changed: Changed) -> Iterator[Message]:
         """What is published of a window whose labels have come."""
+        after = self._states.of(outcome.result.stream).state(LearnedState).settled
+        for settlement in self._ledger.settlements_by(outcome, after):
+            self._states.advance(settlement, changed)
         seen, further = self._states.advance(outcome, changed)
         yield outcome_message(seen.result)
         yield from further
@@ -297,6 +300,10 @@ class Service:
 
     def _answered(self, window: Window, mark: int | None, answers: Answers, changed: Changed) -> Iterator[Message]:
         """What is published of a window."""
+        known = self._states.of(window.key.stream).state(LearnedState)
+        if known.wait is not None:
+            for settlement in self._ledger.settlements(window.key.stream, known.settled, mark, known.wait):
+                self._states.advance(settlement, changed)
         for answer in answers:
             published = answer.published
             assessed = WindowAssessed(
@@ -309,7 +316,7 @@ class Service:
             # Members make parts of the same windows: what each knows by its own is not kept beside what others know.
             kept = not window.key.part
             seen, further = self._states.advance(assessed, changed if kept else {})
-            yield from (self._whole.signed(message, window) for message in messages(published, seen))
+            yield from (self._whole.signed(message, window) for message in messages(published, seen, window))
             yield from (message for message in further if kept or message.channel != "states")
             if not published.window.key.segment:
                 self._ledger.keep(window, seen, mark)

@@ -78,12 +78,15 @@ def published(window: Window, watched: Watched) -> Iterator[Published]:
         )
 
 
-def messages(published: Published, seen: WindowSeen) -> Iterator[Message]:
-    """What is published of a window, as the concerns of its stream have left it."""
+def messages(published: Published, seen: WindowSeen, window: Window) -> Iterator[Message]:
+    """What is published of a window or a segment of it, as the concerns of its stream have left it."""
     key = published.window.key
     yield Message("results", key.id.encode(), seen.result_message)
     yield Message("recalibrations", feed_key(key), seen.recalibration_message)
-    yield from published.corrected
+    if published.corrected and seen.recalibration.experts:  # which the worker did not know of
+        yield from corrected_events(window, seen.recalibration)
+    else:
+        yield from published.corrected
 
 
 def feed_key(window: WindowKey) -> bytes:

@@ -15,6 +15,7 @@ from monitor.state.evidence import EvidenceState, OpenAlarm, evidence
 from monitor.state.history import OUTCOMES, WINDOWS, HistoryState, outcomes, windows
 from monitor.state.in_force import InForce, in_force
 from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance, owner, surplus
+from monitor.state.learned import LearnedState, learned
 from monitor.state.plan import StatePlan
 from monitor.state.recent import recent
 from monitor.state.recent_labels import RecentLabelsState, recent_labels
@@ -39,6 +40,7 @@ __all__ = [
     "HistoryState",
     "InForce",
     "Known",
+    "LearnedState",
     "OpenAlarm",
     "RecentLabelsState",
     "Ring",
@@ -61,6 +63,7 @@ CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] =
     trust,
     recent,
     recent_labels,
+    learned,
     alarms,
     evidence,
     changes,

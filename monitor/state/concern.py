@@ -17,7 +17,7 @@ import msgspec
 from monitor.arrays import Vector
 from monitor.assessment import encode
 from monitor.kinds import AnyReading, Assessed, kind_of, reading_of
-from monitor.labels import Outcome
+from monitor.labels import Outcome, Settlement
 from monitor.ports import Message
 from monitor.recalibration import Recalibration
 from monitor.windows import Window, WindowSummary
@@ -80,8 +80,8 @@ class WindowSeen:
         return reading_of(self.assessment, answer, self.window, self.recalibration, doubt=self.doubt)
 
 
-Seen = WindowSeen | Outcome
-"""What states are advanced by, in the order of event time."""
+Seen = WindowSeen | Outcome | Settlement
+"""What states are advanced by, in the order of event time. Nothing is published of a settlement."""
 SeenT = TypeVar("SeenT", bound=Seen)
 
 

@@ -37,6 +37,6 @@ def in_force(plan: StatePlan, _: FiledReference) -> Concern[InForce] | None:
 def after(state: InForce, message: Recalibration) -> InForce:
     """What is in force when the next window of the stream has been published."""
     latest = settled(state.latest, message)
-    if message.apply:
+    if message.corrects:
         return InForce(latest, message.validity.window)
     return InForce(latest, state.window if latest.apply else None)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, cast
 
+from monitor.labels import Settlement
 from monitor.limits import SEGMENT_TRACKS
 from monitor.ports import Message
 from monitor.state.concern import AnyConcern, Seen, SeenT, StateT, WindowSeen
@@ -52,6 +53,8 @@ Whose = tuple[str, str]
 
 def owner(seen: Seen) -> Whose:
     """The stream and the segment that a window or an outcome belongs to."""
+    if isinstance(seen, Settlement):
+        return seen.stream, ""
     key = seen.window.key if isinstance(seen, WindowSeen) else seen.result
     return key.stream, key.segment
 

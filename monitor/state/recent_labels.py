@@ -67,7 +67,7 @@ def recent_labels(plan: StatePlan, reference: FiledReference) -> Concern[RecentL
     def advance(state: RecentLabelsState, seen: Seen) -> Advanced[RecentLabelsState]:
         if isinstance(seen, Outcome):
             return Advanced(_with_outcome(state, seen, reference.version))
-        if not _judged_by(seen, reference):
+        if not isinstance(seen, WindowSeen) or not _judged_by(seen, reference):
             return Advanced(state)
         return Advanced(state, seen=_published(state, seen, cast(Assessment, seen.assessment), reference))
 

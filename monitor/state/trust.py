@@ -29,7 +29,7 @@ def trust(plan: StatePlan, reference: FiledReference) -> Concern[TrustState] | N
     def advance(state: TrustState, seen: Seen) -> Advanced[TrustState]:
         if isinstance(seen, Outcome):
             return _outcome(state, seen, reference.version)
-        return _window(state, seen)
+        return _window(state, seen) if isinstance(seen, WindowSeen) else Advanced(state)
 
     return Concern("trust", version=1, state=TrustState, advance=advance, new_reference="begins anew")
 

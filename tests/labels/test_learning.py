@@ -130,6 +130,16 @@ def test_a_slope_and_intercepts_that_changed_are_found() -> None:
     assert known.intercepts[0] - known.intercepts[2] == pytest.approx(1.0, abs=0.08)
 
 
+def test_where_the_scores_say_nothing_any_more_the_mean_is_that_of_the_labels() -> None:
+    rng, known = np.random.default_rng(9), untaught(3)
+    for _ in range(60):
+        z = np.log(scores(rng, 200, 2.0) ** 3)
+        known = taught(known, z, rng.choice(3, size=200, p=[0.2, 0.2, 0.6]))
+    assert known.slope < 0.03
+    mean = softmax(known.slope * z + np.array(known.intercepts), axis=1).mean(axis=0)
+    np.testing.assert_allclose(mean, [0.2, 0.2, 0.6], atol=0.05)
+
+
 def test_a_handful_of_labels_of_one_class_stays_finite() -> None:
     known, z = untaught(3), np.log(np.full((3, 3), [0.999, 0.0005, 0.0005]))
     for _ in range(200):

@@ -5,9 +5,11 @@ from dataclasses import replace
 from functools import cache
 
 from connectors.memory import MemorySink
+from monitor.arrays import UNLABELLED
 from monitor.assessment import assess
 from monitor.assessment.message import Versions
-from monitor.labels import LabelCounts, Outcome, OutcomeResult
+from monitor.labels import LabelCounts, Outcome, OutcomeResult, Settlement
+from monitor.labels.learning import Settled
 from monitor.labels.outcomes import Realised
 from monitor.reference.classifier import Reference
 from monitor.service.notices import Observer, OutcomeKnown, StateAdvanced
@@ -49,6 +51,8 @@ class Shown:
 
     def show(self, what: Seen) -> None:
         seen, _ = self.states.advance(what, {})
+        if isinstance(seen, Settlement):
+            return
         self._observer(seen if isinstance(seen, WindowSeen) else OutcomeKnown(seen.result))
         self._observer(StateAdvanced(seen, self.states.of(*owner(seen))))
 
@@ -67,6 +71,14 @@ def outcome(number: int, covered: bool = True) -> Outcome:
     return Outcome(result, posteriors, labels, experts)
 
 
+def settlement(number: int) -> Settlement:
+    """What the labels of the window of that number can teach: half of them came."""
+    posteriors, labels = streams.scores(400, 0.5, seed=number)
+    labels[::2] = UNLABELLED
+    settled = Settled(f"s//{number}/{number + 1}", posteriors, labels, (), ())
+    return Settlement("s", number + 1, streams.reference().version, settled)
+
+
 def story() -> Sequence[Seen]:
     """A class mix that moves, moves on and comes back, windows with too few events, a segment, and what labels show."""
     mixes = [0.3, 0.3, 0.3, 0.6, 0.6, 0.3, 0.3, 0.45, 0.45, 0.45, 0.45, 0.45, 0.3, 0.3]
@@ -74,4 +86,5 @@ def story() -> Sequence[Seen]:
     small = [seen(20 + number, 0.3, events=20) for number in range(2)]
     segments = [seen(number, 0.6, segment="country=BE") for number in range(3, 5)]
     outcomes = [outcome(number, covered=number > 5) for number in range(8)]
-    return [*whole[:5], *segments, *outcomes, *small, *whole[5:]]
+    settlements = [settlement(number) for number in range(5)]
+    return [*whole[:5], *segments, *outcomes, *settlements, *small, *whole[5:]]

@@ -1,0 +1,131 @@
+"""Learning in the service: windows settle as labels come, and the feed carries what they have taught."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from connectors.memory import MemoryLog, MemorySink, MemorySource
+from monitor.events.decoding import Decoder
+from monitor.labels.values import Awaited
+from monitor.recalibration import Recalibration, pooled_rows
+from monitor.recalibration.decoding import decoded
+from monitor.service.loop import Pace, Service
+from monitor.service.publishing import Watched
+from monitor.state.records import read
+from monitor.windows.by_time import TimePlan
+from tests.labels.streams import told
+from tests.service.streams import START_MS, reference, scores
+
+SECOND = 1_000_000
+MINUTE_MS = 60_000
+PLAN = TimePlan(size=60 * SECOND, slide=60 * SECOND, lateness=5 * SECOND, most=10_000)
+EACH, WINDOWS = 150, 40
+"""Events of a window, and windows."""
+WAIT = 10
+LATE = 3
+"""Windows."""
+
+
+@dataclass(frozen=True)
+class Published:
+    feed: list[Recalibration]
+    outcomes: list[dict[str, Any]]
+    corrected: list[dict[str, Any]]
+    log: MemoryLog
+
+
+def records(flipped: float) -> list[bytes | None]:
+    """Labels come three windows late, of half of the events; of so many events they are of the other class."""
+    rng = np.random.default_rng(80)
+    posteriors, labels = scores(EACH * WINDOWS, 0.3, seed=8)
+    labels = np.where(rng.random(labels.size) < flipped, 1 - labels, labels)
+    lines: list[tuple[int, bytes]] = []
+    for number, (row, label) in enumerate(zip(posteriors.tolist(), labels.tolist(), strict=True)):
+        sent = START_MS + number * MINUTE_MS // EACH
+        event = {"stream": "s", "id": f"e{number}", "timestamp": sent, "posteriors": row}
+        lines.append((sent, json.dumps(event).encode()))
+        if rng.random() < 0.5:
+            came = sent + LATE * MINUTE_MS
+            lines.append((came, told(f"e{number}", ["no", "yes"][label], came)))
+    return [line for _, line in sorted(lines)]
+
+
+def published(
+    folder: Path, flipped: float = 0.25, batch: int = 200, lines: list[bytes | None] | None = None
+) -> Published:
+    sink = MemorySink()
+    awaited = Awaited(wait=WAIT * 60 * SECOND, most=1_000_000, store=folder / f"labels-{batch}.sqlite")
+    watched = {"s": Watched(reference(), PLAN, awaited=awaited, corrected="window")}
+    source = MemorySource({"p": records(flipped) if lines is None else lines}, batch=batch)
+    decoder = Decoder([reference().schema], identified=["s"])
+    Service(watched, decoder, source, sink, pace=Pace(poll=0.0)).run()
+    log = sink.log
+    tables = [json.loads(value) for value in log.values("results")]
+    return Published(
+        [decoded(json.loads(value)) for value in log.values("recalibrations")],
+        [table for table in tables if table["schema"] == "shiftwatch.outcome.v1"],
+        [json.loads(value) for value in log.values("events")],
+        log,
+    )
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    return published(tmp_path_factory.mktemp("learned"))
+
+
+def test_the_feed_carries_a_pool_once_labels_have_settled(learned: Published) -> None:
+    pools = [message.experts for message in learned.feed]
+    first = next(number for number, pool in enumerate(pools) if pool)
+    assert WAIT <= first <= WAIT + 1  # the first outcome says how long labels take
+    assert all(len(pool) == 3 for pool in pools[first:WINDOWS])
+    assert pools[WINDOWS - 1][0].weight < 0.3
+    assert "labels of earlier windows weigh the scores as they were" in learned.feed[WINDOWS - 1].reason
+
+
+def test_what_the_window_says_by_itself_stays_as_it_was(learned: Published, tmp_path: Path) -> None:
+    alone = published(tmp_path, lines=[line for line in records(0.25) if line is None or b"posteriors" in line])
+    for with_labels, without in zip(learned.feed[:10], alone.feed[:10], strict=True):
+        assert (with_labels.apply, with_labels.multipliers) == (without.apply, without.multipliers)
+    assert not any(message.experts for message in alone.feed)
+
+
+def test_labels_make_scores_better_where_the_concept_has_changed(learned: Published) -> None:
+    late = [one for one in learned.outcomes if one["labels"]["joined"]][20:]
+    before, after = (np.mean([one["brier"][when] for one in late]) for when in ("before", "after"))
+    assert after < before - 0.01
+    assert all(one["applied"] for one in late)
+    assert all((LATE - 1) * 60 < one["labels_within"] <= LATE * 60 for one in late)
+
+
+def test_corrected_events_are_what_the_pool_makes_of_them(learned: Published) -> None:
+    message = learned.feed[WINDOWS - 1]
+    events = [event for event in learned.corrected if event["window"] == message.validity.window]
+    assert len(events) == EACH
+    original, corrected = (np.array([[e[k]["no"], e[k]["yes"]] for e in events]) for k in ("original", "posteriors"))
+    np.testing.assert_allclose(corrected, pooled_rows(original, message.experts), rtol=1e-9)
+    assert all(event["corrected"] for event in events)
+
+
+def test_a_threshold_of_the_message_is_that_of_its_pool(learned: Published) -> None:
+    message = learned.feed[WINDOWS - 1]
+    row = np.array([[1 - message.thresholds["yes"], message.thresholds["yes"]]])
+    assert pooled_rows(row, message.experts)[0, 1] == pytest.approx(0.5, abs=1e-9)
+
+
+def test_few_copies_are_needed_once_it_is_known_how_long_labels_take(learned: Published) -> None:
+    concerns = Watched(reference(), PLAN, awaited=Awaited(1, 1, Path())).concerns
+    records = [message.value for message in learned.log.messages if message.channel == "states"]
+    state = read(records, {"s": concerns})["s", ""].states["learned"]
+    assert 0 < len(state.known.copies) <= LATE + 2
+    assert len(state.delays) > 1
+
+
+def test_batches_change_no_byte(learned: Published, tmp_path: Path) -> None:
+    other = published(tmp_path, batch=37)
+    for channel in ("results", "recalibrations", "events"):
+        assert other.log.values(channel) == learned.log.values(channel)
