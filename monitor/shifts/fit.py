@@ -115,7 +115,7 @@ def match(moments: Moments, mean: Vector, events: int) -> Match:
         effect=effect,
         degrees=null.degrees,
         identified=identified,
-        departure=max(statistic / usual, 1.0) if usual > 0 else 1.0,
+        departure=max(float(statistic / usual), 1.0) if usual > 0 else 1.0,
         natural=law is not None,
     )
 
