@@ -102,7 +102,7 @@ def match(moments: Moments, mean: Vector, events: int) -> Match:
     residual_covariance = projector @ covariance @ projector.T
     null = _null(sampling @ residual_covariance, statistic, rows_behind(moments, priors, events))
     effect = float(np.sqrt(max(statistic - null.mean, 0.0) / (null.inflation * comparable)))
-    p_value, usual = null.p_value, null.mean
+    p_value, usual = null.p_value, float(null.mean)
     if law is not None:
         statistic = float(residual @ weights @ residual)
         p_value, usual = law.p_value(statistic), float(np.exp(law.mean))

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import yaml
 
-from monitor import quality
+from monitor import Reference, quality
 from monitor.assessment import assess
 from monitor.tolerances import HARMED
 from monitor.windows.window import Window
@@ -57,6 +57,15 @@ def test_without_blocks_there_is_no_score_and_the_message_says_null() -> None:
     assert json.loads(found.to_json())["harm"] is None
     message = json.loads(assess(Window.of(worlds.posteriors(x), x), reference()).to_json())["harm"]
     assert set(message) == {"score", "confidence", "departure", "shares", "expected_brier", "usual_brier"}
+
+
+def test_strange_inputs_have_a_message_where_blocks_differ_no_more_than_samples() -> None:
+    x, y = worlds.draw(2_000, 1)
+    calm = Reference.fit(worlds.posteriors(x), y, x, estimator="em", block=200)
+    found = assess(Window.of(worlds.posteriors(x[:300]), x[:300] + 1.0), calm)
+    assert found.harm is not None
+    assert found.harm.departure > 1
+    assert json.loads(found.to_json())["harm"]["departure"] == found.harm.departure
 
 
 def test_the_alert_has_the_number_of_the_page() -> None:
