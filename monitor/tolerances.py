@@ -343,6 +343,8 @@ TABLE_TAIL = 0.001
 
 # A feature that is missing in more of the hold-out events is no input of the relation: rows without it say nothing.
 RELATION_MISSING = 0.2
+# Standard errors by which parameters adapted to one half of the labels have to improve the other half's squared errors.
+GAIN_ERRORS = 2.0
 # The t at which a regressor's predictions say more of the labels than lines through its inputs do, so that the relation
 # to watch is the one to the prediction. A linear regressor of a linear world reaches it once in 30,000 references.
 PREDICTION_SAYS_MORE = 4.0

@@ -19,7 +19,7 @@ from monitor.assessment.regressor_view import RelationReference
 from monitor.limits import EVIDENCE_ROWS
 from monitor.ports.schema import PREDICTION
 from monitor.regression import Adaptation, Mixture, RelationStatus, RelationTest, adapt, relation_test
-from monitor.tolerances import LARGEST_NUMBER, RELATION_FLOOR, RELATION_TRIM
+from monitor.tolerances import GAIN_ERRORS, LARGEST_NUMBER, RELATION_FLOOR, RELATION_TRIM
 from monitor.windows import Window, sampled
 
 
@@ -131,15 +131,19 @@ def _without_outliers(inputs: Matrix, targets: Vector, reference: RelationRefere
 
 
 def _helps(predictions: Vector, inputs: Matrix, targets: Vector, before: Mixture, model: str) -> bool:
-    """Whether the chosen link, estimated on the older half, improves the newer one, and the other way round."""
+    """Whether the chosen link, estimated on the older half, improves the newer one, and the other way round; and both
+    together beyond chance: noise that has grown passes for steeper slopes, and corrects nothing."""
     middle = targets.size // 2
     halves = slice(None, middle), slice(middle, None)
+    gains = []
     for known, other in (halves, halves[::-1]):
         now = adapt(before, inputs[known], targets[known], models=[model]).mixture
         moved = corrected(predictions[other], inputs[other], before, now)
-        if not _error(targets[other] - moved) < _error(targets[other] - predictions[other]):
+        gains.append((targets[other] - predictions[other]) ** 2 - (targets[other] - moved) ** 2)
+        if not gains[-1].mean() > 0:
             return False
-    return True
+    gain = np.concatenate(gains)
+    return bool(gain.mean() > GAIN_ERRORS * gain.std(ddof=1) / np.sqrt(gain.size))
 
 
 def _error_changed(residuals: Vector, usual: float) -> float | None:
