@@ -111,6 +111,7 @@ def shown(folder: Path, kills: Mapping[int, int]) -> dict[str, str]:
             process.communicate()
             process = started(folder, "watch.toml")
     wait_until(lambda: published_all(published, process), "the outcome of the last window", 120)
+    wait_until(lambda: settled(seen(f"http://127.0.0.1:{port}/metrics")), "the commit of the last window")
     found = {path: seen(f"http://127.0.0.1:{port}{path}") for path in SEEN}
     process.terminate()
     process.communicate(timeout=30)
@@ -120,6 +121,13 @@ def shown(folder: Path, kills: Mapping[int, int]) -> dict[str, str]:
 def published_all(results: Path, process: Process) -> bool:
     assert process.poll() is None, process.communicate()
     return results.exists() and results.read_bytes().count(b"shiftwatch.outcome.v1") >= EACH * len(MIXES) / WINDOW
+
+
+def settled(metrics: str) -> bool:
+    """Whether nothing is under way any more."""
+    return all(
+        f"\nshiftwatch_{name} 0.0\n" in metrics for name in ("assessing_windows", 'labels_waiting_windows{stream="s"}')
+    )
 
 
 def seen(address: str) -> str:
