@@ -136,3 +136,5 @@ def test_whatever_is_said_of_a_window_can_be_published() -> None:
     for change in (apart, lambda x: None, lambda x: np.multiply(x, 2.54, out=x)):
         for window in windows(3, 0.25, change):
             assert assess(window, reference(0.25)).to_json()
+    for window in windows(3, 0.0):
+        assert assess(window, reference(0.0)).to_json()
