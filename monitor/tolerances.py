@@ -516,8 +516,8 @@ LARGEST_MOVE = 3.0
 HARMED = 2.0
 
 # What a window of labels leaves of what earlier ones have taught: half of it is gone after 23 windows. And how much is
-# known before any label, of the slope and of each intercept: as much as a hundred events say. With 10 a few labels a
-# window made scores of still streams worse by .0004 nats, with 20 by .0002 (tests/bench/labels).
+# known before any label of the slope and of each intercept, in Fisher information. With 10 a few labels a window made
+# scores of still streams worse by .0004 nats, with 20 by .0002 (tests/bench/labels).
 LEARNED_MEMORY = 0.97
 LEARNED_PRIOR = 20.0
 
@@ -532,13 +532,13 @@ LEARNED_SLOPES = (0.0, 5.0)
 # decides the bound: windows together never lose more than k ln(1 / 0.5), with labels k windows late.
 PRIOR_WEIGHTS = (0.5, 0.25, 0.25)
 
-# Labels are no fair sample above this many standard errors, with sums over windows of which each forgets a fiftieth: by
-# chance in one window of ten thousand, as a sum is another one only every fifty windows.
+# Labels are no fair sample above this many standard errors, with sums over windows that each forget a fiftieth. No
+# window of eight streams with fair labels came above it (tests/bench/labels).
 SELECTION_SCORE = 4.0
 SELECTION_MEMORY = 0.98
 
 # Windows in a row that settle without any label until corrections are no longer taken from what labels once taught. Of
-# windows of a hundred events in which one in a hundred is labelled, so many in a row never happen by chance.
+# windows of a hundred events in which one in a hundred is labelled, so many in a row have a chance of 1e-13.
 LEARNED_PATIENCE = 30
 
 # Outcomes that weigh the experts, from the third on: fewer swing, more are slow to see a change. With three the

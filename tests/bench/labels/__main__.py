@@ -10,7 +10,7 @@ corrections. Before the first labels have come, what the window implies by itsel
 
 A model whose scores are all right (Brier score below a thousandth) has no ratio. What is bounded for any labels is the
 log loss. A model that is certain and wrong can pay for that by its Brier score: Gaussian naive Bayes without smoothing,
-certain of 98 % and right in 86 % of Luxembourg, got a log loss lower by a third and a Brier score higher by up to .07.
+certain of 98 % and right in 86 % of Luxembourg, got a lower log loss and a Brier score higher by up to .07.
 """
 
 import sys
