@@ -280,7 +280,8 @@ def _mix_p(gap: Vector, gaps: Matrix) -> float:
     square = gaps[:, :-1].T @ gaps[:, :-1] / number
     drawn = free / (free + number)
     covariance = (1 - drawn) * square + drawn * np.diag(np.diag(square)) if free > 1 else square
-    statistic = float(gap[:-1] @ np.linalg.pinv(covariance, rcond=1e-10, hermitian=True) @ gap[:-1])
+    ridge = 1e-10 * max(float(np.trace(covariance)), 1e-12)  # a class that never varies has no inverse
+    statistic = float(gap[:-1] @ np.linalg.solve(covariance + ridge * np.eye(free), gap[:-1]))
     worth = RECENT_INDEPENDENT * number
     left = max(worth - free, LEAST_ROWS)
     return float(fdtrc(free, left, statistic * left / (free * worth)))
@@ -317,12 +318,12 @@ def _best(normal: RecentNormal) -> int:
     """The memory by which the last windows were nearest; the longest of equals."""
     if not normal.misses[0]:
         return len(MEMORIES) - 1
-    misses = [float(np.mean(each)) for each in normal.misses]
+    misses = [sum(each) / len(each) for each in normal.misses]
     return max(range(len(MEMORIES)), key=lambda m: (-misses[m], m))
 
 
 def _law(before: Sequence[float]) -> Law:
-    return Law.of_logs(np.array(before), RECENT_INDEPENDENT)
+    return Law.of_logs(before, RECENT_INDEPENDENT)
 
 
 def _capped(log: float, before: Sequence[float]) -> float:

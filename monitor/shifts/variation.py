@@ -17,6 +17,8 @@ than l. Hence V(n) = [W^(-1/2) M*(n) W^(-1/2)] / n, a multiple of the sampling c
 costs next to nothing beyond W (Woodbury).
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,12 +40,15 @@ class Law:
     @classmethod
     def of(cls, statistics: Vector) -> "Law":
         """From its value in each block."""
-        return cls.of_logs(np.log(np.maximum(statistics, np.finfo(np.float64).tiny)), 1.0)
+        return cls.of_logs(np.log(np.maximum(statistics, np.finfo(np.float64).tiny)).tolist(), 1.0)
 
     @classmethod
-    def of_logs(cls, logs: Vector, independent: float) -> "Law":
-        """From logarithms of which so large a share is worth an independent one."""
-        return cls(float(logs.mean()), float(logs.std(ddof=1)), logs.size, (logs.size - 1) * independent)
+    def of_logs(cls, logs: Sequence[float], independent: float) -> "Law":
+        """From logarithms of which so large a share is worth an independent one; a few, several times a window."""
+        number = len(logs)
+        mean = sum(logs) / number
+        spread = math.sqrt(sum((log - mean) ** 2 for log in logs) / (number - 1))
+        return cls(mean, spread, number, (number - 1) * independent)
 
     def p_value(self, statistic: float) -> float:
         """P(t_{K-1} > (ln T - mean) / (s sqrt(1 + 1/K)))."""
