@@ -107,7 +107,7 @@ def _beyond_blocks(
     priors: Vector,
 ) -> list[Move]:
     """The same held against how far the blocks of the hold-out are from each other, where there are blocks."""
-    if not laws:
+    if not laws or not moves:
         return moves
     moves_found = []
     for move, law, column in zip(moves, laws, columns, strict=True):
