@@ -440,6 +440,11 @@ EXCHANGE_FLOOR = 0.02
 
 # Log losses count as worse than that of the class shares above this many standard errors of their mean.
 WORSE_THAN_SHARES = 3.0
+
+# A hold-out counts as sorted by label where the chance that two events of a block differ in class is below this share
+# of the chance that any two do: sorted rows have next to none, blocks of one mix have all of it.
+SORTED_BY_CLASS = 0.1
+
 # Events whose random features are matched softly, where one class mix does not explain a window: an eighth of the cost
 # of all 16,000, and the share that is missing is known to half a point.
 SOFT_MATCH_EVENTS = 2_000

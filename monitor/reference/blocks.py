@@ -5,13 +5,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
+from monitor.events.timestamps import NO_TIME, from_epoch
 from monitor.limits import BLOCKS_KEPT, LATEST_BLOCKS
 from monitor.ports.options import duration, duration_text
 from monitor.priors import HoldOut
@@ -51,6 +54,12 @@ class Cut:
         """K, the number of blocks."""
         return self.starts.size
 
+    def class_counts(self, labels: Labels, classes: int) -> Matrix:
+        """n_ky: how many events of each class each block holds."""
+        there = self.of_row >= 0
+        cells = np.bincount(self.of_row[there] * classes + labels[there], minlength=self.number * classes)
+        return cells.reshape(self.number, classes).astype(np.float64)
+
 
 def microseconds(times: ArrayLike, rows: int) -> Labels:
     """Times of rows: numpy's or pandas' datetimes, or numbers of epoch milliseconds as events have them."""
@@ -58,17 +67,32 @@ def microseconds(times: ArrayLike, rows: int) -> Labels:
     if given.shape != (rows,):
         raise InputError(f"times: want one for each of the {rows} events, got shape {given.shape}")
     if given.dtype == object:
-        given = given.astype("datetime64[us]")
+        given = _plain(given.tolist())
     if given.dtype.kind == "M":
         missing, micros_since = np.isnat(given), given.astype("datetime64[us]").astype(np.int64)
     elif given.dtype.kind in "iuf":
-        missing = ~np.isfinite(given)
-        micros_since = np.where(missing, 0, given.astype(np.float64) * 1_000).astype(np.int64)
+        missing, micros_since = ~np.isfinite(given), from_epoch(given.astype(np.float64))
     else:
         raise InputError(f"times: want datetimes or epoch milliseconds, got {given.dtype}")
     if missing.any():
         raise InputError(f"times: {int(missing.sum())} are missing, the first in row {int(missing.argmax())}")
+    if given.dtype.kind != "M" and (unread := micros_since <= NO_TIME).any():
+        row = int(unread.argmax())
+        raise InputError(f"times: row {row} is {given[row]}, which is no time in milliseconds since the epoch")
     return micros_since
+
+
+def _plain(values: list[Any]) -> NDArray[Any]:
+    """Moments of Python or pandas as numpy has them, which knows no zones: in UTC. Numbers as numbers."""
+    if all(isinstance(value, int | float) for value in values):
+        return np.array(values, dtype=np.float64)
+    if any(isinstance(value, str) for value in values):
+        raise InputError("times: want datetimes or epoch milliseconds, got text; pandas.to_datetime reads it")
+    moments = [
+        value.astimezone(UTC).replace(tzinfo=None) if getattr(value, "tzinfo", None) is not None else value
+        for value in values
+    ]
+    return np.array(moments, dtype="datetime64[us]")
 
 
 def cut(block: Block, rows: int, times: Labels | None = None) -> Cut:
@@ -88,6 +112,8 @@ def cut(block: Block, rows: int, times: Labels | None = None) -> Cut:
         if times is None:
             raise InputError(f"block: {block!r} is a duration, and the events have no times: say `times`, or a number")
         of_order, length = _by_time(times[order] // micro), duration_text(micro)
+        if (of_order < 0).all():
+            raise InputError(f"block: no {length} of the hold-out holds {MINIMUM_EVENTS} events; want a longer block")
     of_order = _kept(of_order)
     of_row = np.empty(rows, dtype=np.int64)
     of_row[order] = of_order
@@ -133,7 +159,7 @@ def summarised(
     classes, order = reference.class_counts.size, np.argsort(cut.of_row, kind="stable")
     edges = np.searchsorted(cut.of_row[order], np.arange(cut.number + 1))
     members = [order[low:high] for low, high in pairwise(edges)]
-    counts = np.stack([np.bincount(rows.labels[each], minlength=classes) for each in members]).astype(np.float64)
+    counts = cut.class_counts(rows.labels, classes)
     brier = ((unseen - np.eye(classes)[rows.labels]) ** 2).sum(axis=1)
     expected = 1.0 - (unseen**2).sum(axis=1)
     columns = np.zeros((rows.labels.size, 0)) if rows.features is None else rows.features

@@ -238,6 +238,8 @@ class Reference(FiledReference):
         cautions += [
             ReferenceWarning("features", calendar_words(schema.features[j].name, untested[j])) for j in untested
         ]
+        if blocks is not None and (found := warnings.sorted_by_class(blocks.class_counts(labels, counts.size))):
+            cautions.append(found)
         made = cls(
             schema=schema,
             class_counts=frozen_vector(counts, "class counts"),

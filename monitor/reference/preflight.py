@@ -147,12 +147,17 @@ _TITLES = {
     "classes-exchanged": "Classes exchanged",
     "decisions": "Decisions in place of probabilities",
     "worse-than-class-shares": "Worse than the class shares",
+    "sorted-by-class": "Rows sorted by label",
     "features": "How features were read",
 }
 
 
 def _on_warning(warning: ReferenceWarning) -> dict[str, str]:
-    return _advice("bad" if warning.cause == "classes-exchanged" else "mind", _TITLES[warning.cause], warning.text)
+    return _advice(
+        "bad" if warning.cause in {"classes-exchanged", "sorted-by-class"} else "mind",
+        _TITLES[warning.cause],
+        warning.text,
+    )
 
 
 def _on_calibration(report: Mapping[str, Any]) -> dict[str, str]:

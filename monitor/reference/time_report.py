@@ -63,7 +63,11 @@ def advice(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         f"a shift of {PRIOR_SHIFT:.0%} is {PRIOR_SHIFT / max(found['spread'], 1e-9):.1f} of them. One window shows a "
         f"shift of {found['one_window']:.1%}, ten windows together one of {found['ten_windows']:.1%}."
     )
-    told = [("mind" if few else "good", "The hold-out over time", text), ("good", "Visible beside natural change", mix)]
+    visible = "good" if found["one_window"] <= PRIOR_SHIFT else "mind"
+    told = [
+        ("mind" if few else "good", "The hold-out over time", text),
+        (visible, "Visible beside natural change", mix),
+    ]
     if found["odd"]:
         odd = "; ".join(f"{block['when']}: {block['why']}" for block in found["odd"])
         told.append(("mind", "Odd blocks", f"These differ from the others, and widen what counts as normal: {odd}."))

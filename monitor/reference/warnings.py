@@ -9,9 +9,9 @@ from monitor.arrays import Labels, Matrix
 from monitor.ports.schema import StreamSchema
 from monitor.quality import log_losses
 from monitor.reference.class_order import fitting_columns
-from monitor.tolerances import WORSE_THAN_SHARES
+from monitor.tolerances import SORTED_BY_CLASS, WORSE_THAN_SHARES
 
-Cause = Literal["classes-exchanged", "decisions", "worse-than-class-shares", "features"]
+Cause = Literal["classes-exchanged", "decisions", "worse-than-class-shares", "sorted-by-class", "features"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,20 @@ def worse_than_class_shares(posteriors: Matrix, labels: Labels) -> ReferenceWarn
         "belong together"
     )
     return ReferenceWarning("worse-than-class-shares", text)
+
+
+def sorted_by_class(counts: Matrix) -> ReferenceWarning | None:
+    """A warning where blocks of the hold-out, one a row of class counts, have hardly more than one class each."""
+    mixed = 1.0 - ((counts / counts.sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    within = float(np.average(mixed, weights=counts.sum(axis=1)))
+    totals = counts.sum(axis=0)
+    if within >= SORTED_BY_CLASS * (1.0 - float(((totals / totals.sum()) ** 2).sum())):
+        return None
+    text = (
+        "most blocks have hardly more than one class: the rows look sorted by label, not by time. Any class mix then "
+        "counts as usual, and no move of it is seen; give rows as they came, or their times"
+    )
+    return ReferenceWarning("sorted-by-class", text)
 
 
 def _loss(posteriors: Matrix, labels: Labels) -> float:

@@ -1,9 +1,11 @@
 """The hold-out in time order, cut into blocks: what is kept of each, and held against the others."""
 
+import warnings
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from monitor.assessment import assess
@@ -196,3 +198,44 @@ def test_calendars_outlive_the_file(tmp_path: Path) -> None:
 def test_a_few_blocks_call_nothing_a_calendar() -> None:
     g, labels, x = dated()
     assert cheaply(DATED, g, labels, x, cut(1_000, labels.size)).calendar == ()
+
+
+def test_moments_of_a_zone_are_taken_in_utc_and_numbers_in_any_column_as_numbers() -> None:
+    utc = np.array(["2026-06-01T10:00", "2026-06-01T11:00"], dtype="datetime64[us]").astype(np.int64)
+    with_zone = pd.Series(pd.to_datetime(utc, unit="us", utc=True)).dt.tz_convert("Europe/Brussels")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (microseconds(with_zone, 2) == utc).all()
+        assert (microseconds([moment.to_pydatetime() for moment in with_zone], 2) == utc).all()
+        assert (microseconds(pd.Series(utc // 1_000, dtype=object), 2) == utc).all()
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ([1.78e9, 1.78e9], "row 0 is 1780000000.0, which is no time in milliseconds"),
+        ([1_780_000_000_000, 1_780_000_000_000_000], "row 1 is 1780000000000000, which is no time in milliseconds"),
+        (np.array(["2026-06-01T10:00Z", "x"], dtype=object), "got text; pandas.to_datetime reads it"),
+    ],
+)
+def test_times_in_another_unit_or_as_text_are_refused_and_not_misread(times, said) -> None:
+    with pytest.raises(InputError, match=said):
+        microseconds(times, 2)
+
+
+def test_a_block_that_holds_hardly_an_event_is_refused() -> None:
+    with pytest.raises(InputError, match="no 1s of the hold-out holds 100 events; want a longer block"):
+        cut("1s", 300, np.arange(300) * HOUR)
+
+
+def test_a_hold_out_sorted_by_label_is_told_from_one_in_time_order() -> None:
+    g, labels, x = world()
+    order = np.argsort(labels, kind="stable")
+    sorted_rows = cheaply(SCHEMA, g[order], labels[order], x[order], cut(200, labels.size))
+    assert [warning.cause for warning in sorted_rows.warnings] == ["sorted-by-class"]
+    assert not fitted(200).warnings
+
+
+def test_a_window_without_features_is_held_against_a_reference_with_blocks() -> None:
+    g, _, _ = world(300, 3)
+    assert assess(Window.of(g), fitted(200)).verdict == "stable"
