@@ -57,7 +57,7 @@ def test_a_scrape_tells_how_a_running_member_stands(broker: Broker, tmp_path: Pa
     port = free_port()
     world, feed = World(["s0", "s0"], 8_000, window="100s"), unique("feed")
     broker.create(feed)
-    setup = replace(setup_of(broker, world, tmp_path), sink={"recalibrations": feed}, more=f"[server]\nport = {port}")
+    setup = replace(setup_of(broker, world, tmp_path), sink={"recalibrations": feed}, port=port)
     member = setup.member()
     member.wait_until_reading()
     broker.produce(setup.topic, world.records)

@@ -147,6 +147,8 @@ class Setup:
     name: str
     source: Mapping[str, str] = field(default_factory=dict)
     sink: Mapping[str, str] = field(default_factory=dict)
+    port: int = 0
+    """Where a member's page is; any that is free."""
     more: str = ""
     """Further tables of the configuration."""
 
@@ -196,7 +198,7 @@ idle = "0s"
 format = "text"
 
 [server]
-port = 0
+port = {self.port}
 
 {streams}
 

@@ -101,7 +101,6 @@ def _comments(content: str) -> int:
 
 def _rows(content: str, delimiter: str | None, skipped: int) -> Iterator[list[str]]:
     """Fields without the white space around them; empty lines are no rows."""
-    csv.field_size_limit(FIELD)
     lines = io.StringIO(content)
     for _ in range(skipped):
         lines.readline()
@@ -110,12 +109,15 @@ def _rows(content: str, delimiter: str | None, skipped: int) -> Iterator[list[st
         return
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     while True:
+        usual = csv.field_size_limit(FIELD)  # it holds for the whole process
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error:
             continue
+        finally:
+            csv.field_size_limit(usual)
         if any(field.strip() for field in row):
             yield [field.strip() for field in row]
 
