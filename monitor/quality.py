@@ -75,6 +75,11 @@ def brier(posteriors: Matrix, labels: Labels) -> float:
     return float(np.mean((_indicators(posteriors, labels) - posteriors) ** 2))
 
 
+def expected_brier(posteriors: Matrix, calibrated: Matrix) -> float:
+    """E BS = 1/(k n) sum_j sum_i g_ij (1 - 2 f_ij) + f_ij^2, for classes drawn from the calibrated posteriors g."""
+    return float(np.mean(calibrated * (1 - 2 * posteriors) + posteriors**2))
+
+
 @dataclass(frozen=True, slots=True)
 class BrierParts:
     """What the Brier score is made of, over bins of each class's posteriors, averaged over the classes.

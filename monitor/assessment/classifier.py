@@ -246,7 +246,7 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
         unusable=unusable,
         prevalence=mix.estimate,
         based_on=mix.based_on,
-        harm=harm(posteriors, diagnosis, reference),
+        harm=harm(posteriors if reference.margins else kept.posteriors, posteriors, diagnosis, reference),
         unknown=None if beyond is None else unknown_share(beyond),
         mean=frozen_vector(diagnosis.mean, "mean"),
         tests=tests,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from monitor import quality
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
 from monitor.events.timestamps import NO_TIME, from_epoch
@@ -146,22 +147,22 @@ def summarised(
     cut: Cut,
     reference: Prepared,
     rows: HoldOut,
+    raw: Matrix,
     unseen: Matrix,
-    sampled: Labels,
     *,
+    sampled: Labels,
     estimate: Callable[[Window], Vector],
 ) -> Blocks:
     """All that is kept of the blocks, from all hold-out rows at the reference's own resolution.
 
-    `rows` has the posteriors that windows are compared by, `unseen` those of the same rows calibrated out of fold;
-    `sampled` are the rows in the reference's sample; `estimate` tells the class mix of calibrated events.
+    `rows` has the posteriors that windows are compared by, `raw` those of the same rows as the model says them,
+    `unseen` those calibrated out of fold; `sampled` are the rows in the reference's sample; `estimate` tells the class
+    mix of calibrated events.
     """
     classes, order = reference.class_counts.size, np.argsort(cut.of_row, kind="stable")
     edges = np.searchsorted(cut.of_row[order], np.arange(cut.number + 1))
     members = [order[low:high] for low, high in pairwise(edges)]
     counts = cut.class_counts(rows.labels, classes)
-    brier = ((unseen - np.eye(classes)[rows.labels]) ** 2).sum(axis=1)
-    expected = 1.0 - (unseen**2).sum(axis=1)
     columns = np.zeros((rows.labels.size, 0)) if rows.features is None else rows.features
     compared = [
         _compared(columns[:, j], profile, rows.labels, cut, counts) for j, profile in enumerate(reference.features)
@@ -182,8 +183,8 @@ def summarised(
         missing=np.array([absent for _, absent in compared]).reshape(-1, cut.number).T,
         posteriors=np.stack([_by_class(unseen[each], rows.labels[each], classes) for each in members]),
         estimates=np.stack([estimate(Window(unseen[each], _taken(rows, each).features)) for each in members]),
-        losses=np.array([brier[each].mean() for each in members]),
-        expected_losses=np.array([expected[each].mean() for each in members]),
+        losses=np.array([quality.brier(raw[each], rows.labels[each]) for each in members]),
+        expected_losses=np.array([quality.expected_brier(raw[each], unseen[each]) for each in members]),
     )
 
 

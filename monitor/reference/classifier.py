@@ -365,7 +365,8 @@ def _blocks(blocks: Cut, reference: Reference, rows: HoldOut, unseen: Matrix) ->
     def estimate(window: Window) -> Vector:
         return priors.ESTIMATORS[reference.estimator].estimate(window, reference).priors
 
-    return summarised(blocks, ready, at, unseen, _sampled(rows.labels, rows.seed), estimate=estimate)
+    raw = unseen if reference.margins else rows.posteriors
+    return summarised(blocks, ready, at, raw, unseen, sampled=_sampled(rows.labels, rows.seed), estimate=estimate)
 
 
 def _sampled(labels: Labels, seed: int, rows: int = SAMPLE_ROWS) -> Labels:

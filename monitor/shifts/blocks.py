@@ -15,7 +15,8 @@ feature map; n_y and Phi_y are those of all blocks. Without block k:
 
 For whoever builds on it: `Reference.blocks` is a `Blocks` or None. `starts`, `ends` and `timed` say when a block was,
 `counts` its classes, `posteriors` its summed calibrated posteriors by true class (so `pcc` is calibrated PCC, to be
-held against `shares`), `losses` and `expected_losses` what the model's Brier score was and what it said itself.
+held against `shares`), `losses` and `expected_losses` what the model's Brier score was and what calibrated posteriors
+expected of it.
 """
 
 from collections.abc import Mapping
@@ -53,9 +54,9 @@ class Blocks:
     estimates: Matrix
     """What the reference's estimator says of each block's class mix from them, (blocks, classes)."""
     losses: Vector
-    """Mean Brier score of these posteriors, by block, and"""
+    """Brier score of the model's scores, by block (of margins: of these posteriors), and"""
     expected_losses: Vector
-    """what it would be were they true."""
+    """what it would be were these posteriors true."""
 
     @property
     def number(self) -> int:

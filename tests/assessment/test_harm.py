@@ -39,7 +39,7 @@ def test_calm_windows_stay_below_the_score_of_the_alert() -> None:
     assert abs(np.mean(calm)) < 1
 
 
-def test_strange_inputs_and_other_shares_raise_it_whatever_the_model_says() -> None:
+def test_strange_inputs_take_belief_in_the_shares_that_scores_speak_of() -> None:
     x, _ = weeks(1, 5)
     usual = scored(x)
     posteriors = worlds.posteriors(x)

@@ -136,7 +136,7 @@ def _seen(watched: Watched, at: slice, reference: Reference, corrected: Calibrat
         brier=quality.brier(raw, labels),
         pcc=g.mean(axis=0),
         emq=em.maximum_likelihood(corrected(raw), reference.source_priors).priors,
-        expected_brier=expected_brier(raw, g),
+        expected_brier=quality.expected_brier(raw, g),
         drifted=sum(
             ks.two_sample(held, column).p_value < KS_LEVEL
             for held, column in zip(columns, watched.table.rows[at].T, strict=True)
@@ -148,11 +148,6 @@ def _seen(watched: Watched, at: slice, reference: Reference, corrected: Calibrat
 def shares(labels: Labels, classes: int) -> Vector:
     """Of each class."""
     return np.bincount(labels, minlength=classes) / max(labels.size, 1)
-
-
-def expected_brier(raw: Matrix, calibrated: Matrix) -> float:
-    """E sum_j (o_j - f_j)^2 / k for o drawn from the calibrated posteriors g: sum_j g_j (1 - 2 f_j) + f_j^2."""
-    return float(np.mean(calibrated * (1 - 2 * raw) + raw**2))
 
 
 @dataclass(frozen=True, slots=True)
