@@ -52,7 +52,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     build.add_argument(
         "--block",
         metavar="LENGTH",
-        help="the length of the windows to come: 5000 events, 1d, or a configuration that says it; see "
+        help="the length of the windows to come: 5000 (events), 1d, or a configuration that says it; see "
         "deploy/guides/time-ordered-data.md",
     )
     build.add_argument("--seed", type=_seed, default=0, help="for folds, samples and simulations (default: 0)")

@@ -111,7 +111,9 @@ def cut(block: Block, rows: int, times: Labels | None = None) -> Cut:
     else:
         micro = duration(block, "block")
         if times is None:
-            raise InputError(f"block: {block!r} is a duration, and the events have no times: say `times`, or a number")
+            raise InputError(
+                f"block: {block!r} is a duration, and not all events have times; give them, or a number of events"
+            )
         of_order, length = _by_time(times[order] // micro), duration_text(micro)
         if (of_order < 0).all():
             raise InputError(f"block: no {length} of the hold-out holds {MINIMUM_EVENTS} events; want a longer block")

@@ -148,6 +148,7 @@ _TITLES = {
     "decisions": "Decisions in place of probabilities",
     "worse-than-class-shares": "Worse than the class shares",
     "sorted-by-class": "Rows sorted by label",
+    "one-block": "Too few blocks",
     "features": "How features were read",
 }
 

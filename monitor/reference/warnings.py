@@ -11,7 +11,7 @@ from monitor.quality import log_losses
 from monitor.reference.class_order import fitting_columns
 from monitor.tolerances import SORTED_BY_CLASS, WORSE_THAN_SHARES
 
-Cause = Literal["classes-exchanged", "decisions", "worse-than-class-shares", "sorted-by-class", "features"]
+Cause = Literal["classes-exchanged", "decisions", "worse-than-class-shares", "sorted-by-class", "one-block", "features"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,15 @@ def sorted_by_class(counts: Matrix) -> ReferenceWarning | None:
         "counts as usual, and no move of it is seen; give rows as they came, or their times"
     )
     return ReferenceWarning("sorted-by-class", text)
+
+
+def one_block(length: str) -> ReferenceWarning:
+    """The warning where the hold-out is not longer than a block."""
+    text = (
+        f"the hold-out makes no two blocks of {length}: nothing is known of how windows differ by nature, and they are "
+        "compared as if their events were independent; want shorter blocks, or a longer hold-out"
+    )
+    return ReferenceWarning("one-block", text)
 
 
 def _loss(posteriors: Matrix, labels: Labels) -> float:

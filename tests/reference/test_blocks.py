@@ -78,7 +78,7 @@ def test_of_very_many_blocks_some_are_kept_and_the_latest_without_a_gap() -> Non
 
 @pytest.mark.parametrize(
     ("block", "times", "said"),
-    [("1d", None, "have no times"), (10, None, "at least 100"), ("soon", np.arange(9), "a duration like")],
+    [("1d", None, "not all events have times"), (10, None, "at least 100"), ("soon", np.arange(9), "a duration like")],
 )
 def test_a_block_that_cannot_be_cut_is_refused_with_what_to_do(block, times, said) -> None:
     with pytest.raises(InputError, match=said):
@@ -234,6 +234,11 @@ def test_a_hold_out_sorted_by_label_is_told_from_one_in_time_order() -> None:
     sorted_rows = cheaply(SCHEMA, g[order], labels[order], x[order], cut(200, labels.size))
     assert [warning.cause for warning in sorted_rows.warnings] == ["sorted-by-class"]
     assert not fitted(200).warnings
+
+
+def test_a_hold_out_of_a_single_block_says_that_nothing_is_known_of_blocks() -> None:
+    (warning,) = fitted(3_000).warnings
+    assert "makes no two blocks of 3000" in warning.text
 
 
 def test_a_window_without_features_is_held_against_a_reference_with_blocks() -> None:

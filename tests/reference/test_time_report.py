@@ -67,7 +67,7 @@ def test_a_table_has_its_times_in_a_column(tmp_path, written) -> None:
 
 def test_a_duration_without_times_is_refused_and_a_number_takes_the_order_of_the_file(tmp_path) -> None:
     path = lines(tmp_path / "h.jsonl", times=False)
-    with pytest.raises(InputError, match="events have no times"):
+    with pytest.raises(InputError, match="not all events have times"):
         build(path, Wanted(), estimator="em", block="1d")
     reference, _ = build(path, Wanted(), estimator="em", block=100)
     assert reference.blocks.number == 12
