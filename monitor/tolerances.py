@@ -441,6 +441,10 @@ EXCHANGE_FLOOR = 0.02
 # Log losses count as worse than that of the class shares above this many standard errors of their mean.
 WORSE_THAN_SHARES = 3.0
 
+# An interval of a class's share that is wider than this says hardly anything of the class mix: that it has not moved
+# cannot be claimed.
+VAGUE_MIX = 0.4
+
 # A hold-out counts as sorted by label where the chance that two events of a block differ in class is below this share
 # of the chance that any two do: sorted rows have next to none, blocks of one mix have all of it.
 SORTED_BY_CLASS = 0.1

@@ -46,6 +46,7 @@ from monitor.tolerances import (
     MINIMUM_EVENTS,
     NORMAL_95,
     UNKNOWN_FLOOR,
+    VAGUE_MIX,
 )
 from monitor.version import __version__
 from monitor.windows import Origin, Window, WindowCounts, WindowKey
@@ -239,6 +240,7 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
         reasons.mix_sentences(reference.classes, reference.source_priors, mix.estimate),
         _where_unknown(calibrated, ready, diagnosis) if verdict is Verdict.UNKNOWN_CLASS else "",
         mix_known=mix.estimate.unique,
+        mix_vague=bool((mix.estimate.upper - mix.estimate.lower).max() > VAGUE_MIX),
     )
     assessment = _assessment(calibrated, reference, estimates, verdict, (*remarks, *words, *mix.why))
     return replace(

@@ -27,10 +27,12 @@ def reasons(
     novel_features: str,
     *,
     mix_known: bool,
+    mix_vague: bool,
 ) -> tuple[str, ...]:
     """The sentences, most important first, around what happened to the mix and where unknown events lie.
 
-    `mix_known` is false for a model whose posteriors cannot tell one class mix from another.
+    `mix_known` is false for a model whose posteriors cannot tell one class mix from another, `mix_vague` is true where
+    the share of a class may be nearly anything.
     """
     fit, moved = diagnosis.whole, moved_sentences(diagnosis.features, diagnosis.explanations) or _left_out(diagnosis)
     misfit = f"one class mix does not explain the window (fit p {p_text(fit.p_value)}, {fit.effect:.2f} sd left over)"
@@ -47,7 +49,8 @@ def reasons(
         lie = f"about {unknown.mass:.1%} ({low:.1%} to {high:.1%}) of the events lie where no class was{where}"
         return (lie, f"{misfit}; without these events most of that goes")
     if verdict is Verdict.COVARIATE_SHIFT:
-        return (*moved, "the class mix that the other inputs show has not moved")
+        unmoved = "the class mix that the other inputs show has not moved"
+        return (*moved, "the other inputs hardly tell the class mix: it may have moved too" if mix_vague else unmoved)
     if verdict is Verdict.PRIOR_AND_COVARIATE_SHIFT:
         return (*moved, *mix)
     unsure = () if diagnosis.rest is not None else ("whether the class mix moved cannot be told",)

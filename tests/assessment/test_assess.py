@@ -8,6 +8,7 @@ from monitor.assessment.classifier import assess
 from monitor.assessment.verdict import Verdict
 from monitor.errors import InputError
 from monitor.ports.schema import Feature, StreamSchema
+from monitor.reference import Reference
 from monitor.windows.window import Window, WindowKey, ordered
 from tests.assessment import worlds
 
@@ -224,3 +225,20 @@ def test_a_flag_in_one_event_in_five_hundred_is_no_alarm():
     windows = [scored(300, seed) for seed in range(1001, 1041)]
     found = [assess(Window.of(g, flags), reference).verdict for g, _, flags in windows]
     assert found.count(Verdict.STABLE) >= 38
+
+
+def made_of_one_telling_feature(rows, seed):
+    rng = np.random.default_rng(seed)
+    labels = (rng.random(rows) < 0.1).astype(int)
+    z = rng.normal(size=rows) + 1.8 * labels
+    scores = 1 / (1 + np.exp(2.6 - 1.8 * z))
+    return np.column_stack([1 - scores, scores]), labels, np.column_stack([np.exp(z).round(2), rng.random(rows) < 0.3])
+
+
+def test_inputs_that_hardly_tell_the_class_mix_are_not_said_to_show_that_it_has_not_moved():
+    g, labels, x = made_of_one_telling_feature(1_500, 0)
+    exchanged, _, inputs = made_of_one_telling_feature(240, 3)
+    found = assess(Window.of(exchanged[:, ::-1], inputs), Reference.fit(g, labels, x, estimator="em"))
+    assert found.verdict == "covariate-shift"
+    assert found.reasons[-1] == "the other inputs hardly tell the class mix: it may have moved too"
+    assert not found.recalibration.apply
