@@ -37,7 +37,8 @@ def reasons(
     fit, moved = diagnosis.whole, moved_sentences(diagnosis.features, diagnosis.explanations) or _left_out(diagnosis)
     misfit = f"one class mix does not explain the window (fit p {p_text(fit.p_value)}, {fit.effect:.2f} sd left over)"
     if verdict is Verdict.STABLE:
-        agreed = "the class mix and every input agree" if mix_known else "everything that can be seen agrees"
+        compared = "every input" if diagnosis.features else "the scores"
+        agreed = f"the class mix and {compared} agree" if mix_known else "everything that can be seen agrees"
         unseen = () if mix_known else ("the posteriors cannot tell what the class mix is",)
         return (f"{agreed} with the reference (fit p {p_text(fit.p_value)})", *unseen)
     if verdict is Verdict.PRIOR_SHIFT:

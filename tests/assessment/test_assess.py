@@ -94,6 +94,13 @@ def test_without_features_the_posteriors_speak():
     assert assess(worlds.window(5000, 6), worlds.plain_reference()).verdict is Verdict.STABLE
 
 
+def test_without_features_nothing_is_said_of_inputs():
+    window = worlds.window(5000, 1, worlds.PRIORS)
+    found = assess(Window.of(window.posteriors), worlds.reference())
+    assert found.verdict is Verdict.STABLE
+    assert found.reasons[0].startswith("the class mix and the scores agree with the reference")
+
+
 def test_events_thrown_out_of_a_known_class_are_no_unknown_class():
     rng = np.random.default_rng(0)
     x, labels = worlds.draw(4_000, 0)
