@@ -57,6 +57,8 @@ class KafkaSource:
         self._committed: dict[Partition, CommittedOffset] = {}
         """What the group's commit says of each, as far as we know."""
         self._sharing = Sharing()
+        self._asked: float | None = None
+        """Since when windows wait for it to be known what others get."""
         self._skipped: dict[Partition, int] = {}
         """Records that are gone, of which the service has not been told yet."""
         self._doubtful: frozenset[Partition] = frozenset()
@@ -175,10 +177,19 @@ class KafkaSource:
 
     @property
     def known(self) -> bool:
-        """Whether it is known what other members get, as they say now."""
-        if not self._all_ours:
+        """Whether it is known what other members get, by a look since windows have begun to wait for it: what it was
+        when their events were still to come says nothing of them."""
+        if self._all_ours:
+            return True
+        now = self._clock()
+        if self._asked is None:
+            self._asked = now
+        if self._sharing.looked < self._asked or not self._sharing.known(now):
             self._look_at_others(_COMPARE_SOON)
-        return self._all_ours or self._sharing.known(self._clock())
+        known = self._sharing.looked >= self._asked and self._sharing.known(now)
+        if known:
+            self._asked = None
+        return known
 
     @property
     def spread(self) -> frozenset[str]:

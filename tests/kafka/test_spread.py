@@ -48,8 +48,7 @@ def three_members(
     setup = Setup(broker, world, folder, topic, name).create()
     members = []
     for port in ports:
-        said = f"[server]\nport = {port}"
-        path = replace(setup, more=said).config(str(port))
+        path = replace(setup, port=port).config(str(port))
         path.write_text(path.read_text().replace("[streams.s0]", f'[streams.s0]\nspread = "{policy}"'))
         members.append(Member(path))
         members[-1].wait_until_reading()
