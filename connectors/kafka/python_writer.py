@@ -110,6 +110,7 @@ class PythonWriter:
             within(self._patience, partial(self._end, self._producer, futures, offsets, membership))
         except MOVED_ON as error:
             self.abort()
+            self._renew()
             raise CommitRefusedError(f"the group moved on: {error}") from error
         except KafkaError as error:
             raise ConnectorError(f"the transaction failed: {error}") from error
@@ -137,6 +138,15 @@ class PythonWriter:
         self._do("write", producer.flush)
         for future in futures:
             self._do("write", future.get)
+
+    def _renew(self) -> None:
+        """Go on with a fresh producer of the same id.
+
+        kafka-python 3.0.12 keeps the offsets of an aborted transaction, and commits with the next one those that it
+        does not overwrite: those of partitions that are another member's by now, whose windows would be lost.
+        """
+        self.close()
+        self._producer = self._connect()
 
     def _replace(self, what: str) -> None:
         log.warning("Kafka: no answer to a transaction's %s within %.0f s: connecting anew", what, self._patience)
