@@ -51,6 +51,9 @@ from monitor.tolerances import (
 from monitor.version import __version__
 from monitor.windows import Origin, Window, WindowCounts, WindowKey
 
+SINGLE = np.finfo(np.float32)
+"""Windows are compared at the resolution that scores are written with, which may be single precision."""
+
 UNBIASED = ("acc-qp", "pacc", "em")
 """Those whose disagreement means something: under label shift they estimate the same thing."""
 
@@ -280,7 +283,7 @@ def _usable(window: Window, reference: AssessedReference) -> Flags:
         sums = g.sum(axis=1)
     if reference.margins:
         return np.asarray(np.isfinite(sums))
-    return np.asarray(np.isfinite(sums) & (sums > 0) & (g >= 0).all(axis=1))
+    return np.asarray((sums < SINGLE.max) & (sums > SINGLE.tiny) & (g >= 0).all(axis=1))
 
 
 def _estimates(window: Window, reference: AssessedReference) -> dict[str, PriorEstimate]:

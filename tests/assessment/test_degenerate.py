@@ -86,6 +86,15 @@ def test_a_hundred_classes():
     checked(Window.of(g[:1500]), reference)
 
 
+@pytest.mark.parametrize("size", [3.5e38, 1e-45])
+def test_posteriors_beyond_single_precision_are_unusable(size):
+    g = np.full((200, 3), 0.3)
+    g[0] = [size, size / 3, size / 5]
+    found = assess(Window.of(g, np.zeros((200, 5))), worlds.mixed_reference())
+    assert found.unusable == 1
+    assert np.isfinite(found.prevalence.priors).all()
+
+
 rows = st.integers(0, 260)
 wild = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, 1.0, 3.0, np.nan]))
 
