@@ -162,7 +162,7 @@ class WindowResult(MessagePart, frozen=True):
     end: str
     closed_because: str
     complete: bool
-    """Whether the window had all of its events. One that had not recommends nothing."""
+    """Whether the window had all of its events. One that had not recommends nothing, unless it is a uniform sample."""
     gaps: tuple[Gap, ...]
     """Why it had not; in words among the reasons."""
     member: str

@@ -10,13 +10,13 @@ from monitor.kinds.kind import Declared, Kind
 from monitor.reference import Reference, largest_atom
 from monitor.shifts import follow
 from monitor.tolerances import ATOM_SHARE
-from monitor.windows import Window, spread_rows
+from monitor.windows import Window, faults, spread_rows
 
 
 def _assess(window: Window, reference: Reference, declared: Declared) -> Assessment:
     """With an outline, the feed carries the thresholds that follow from the corrections of its inputs."""
     assessment = assess(window, reference, may=declared.may, mix_rule=declared.mix_rule)
-    if declared.outline is None or not assessment.origin.complete:
+    if declared.outline is None or faults(assessment.origin.gaps):
         return assessment
     outline, rows = declared.outline, None
     if window.features is not None:

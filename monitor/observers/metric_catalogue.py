@@ -96,7 +96,12 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("open_alarms", "gauge", "Alarms that evidence over windows has raised, within the budget of `false`.", WINDOW),
     Spec("alarm_windows", "gauge", "How many of the last windows moved, of those that `alarm` looks at.", WINDOW),
     Spec("window_events", "gauge", "Events that the last window was judged by.", WINDOW),
-    Spec("window_complete", "gauge", "Whether the last window had all of its events: 1 or 0.", WINDOW),
+    Spec(
+        "window_complete",
+        "gauge",
+        "1 if the last window had all of its events, or a uniform sample.",
+        WINDOW,
+    ),
     Spec("window_labelled_events", "gauge", "Those among them that were labelled.", WINDOW),
     Spec("features_tested", "gauge", "Features tested in the last window.", WINDOW),
     Spec("features_moved", "gauge", "Features that moved beyond what the class mix explains.", WINDOW),

@@ -21,6 +21,7 @@ from monitor.observers.metric_catalogue import BY_NAME, CATALOGUE, Spec, metric_
 from monitor.observers.snapshot import BucketCounts, Caps, Flow, Snapshot, StreamFacts, Track
 from monitor.ports import NEVER
 from monitor.version import __version__
+from monitor.windows import faults
 
 EXEMPLAR_LENGTH = 120  # OpenMetrics allows 128 characters for the names and values of an exemplar's labels
 
@@ -201,7 +202,7 @@ def _window(filled: _Filled, facts: StreamFacts, reading: AnyReading, caps: Caps
         if reading.recent is not None:
             filled.add("recent_verdict", (*of, str(verdict)), float(reading.recent == verdict))
     filled.add("window_events", of, reading.events)
-    filled.add("window_complete", of, float(not reading.gaps))
+    filled.add("window_complete", of, float(not faults(reading.gaps)))
     filled.add("window_labelled_events", of, reading.labelled)
     filled.add("recalibration_applied", of, float(reading.apply))
     filled.add_all(of, reading.answer.metrics(caps.classes))

@@ -1,8 +1,8 @@
 """The client of a scoring service: fetches the latest correction of a stream, keeps it, and applies it.
 
-Needs numpy for arrays, and nothing at all for lists. It never stands in the way of scoring: fetching happens in a
-thread of its own, and when there is no correction to be had, or the last one has grown old, scores pass unchanged and
-`status` says why.
+Needs nothing at all for posteriors in lists, thresholds and trees, and numpy for all else. It never stands in the way
+of scoring: fetching happens in a thread of its own, and when there is no correction to be had, or the last one has
+grown old, scores pass unchanged and `status` says why.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -31,8 +30,12 @@ from monitor.recalibration.relation import RegressionRecalibration, relation_inp
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-with suppress(ImportError):  # without it lists can be corrected, and thresholds moved
+try:
     import numpy as np
+except ImportError:  # lists can be corrected without, and thresholds moved
+    _HAS_NUMPY = False
+else:
+    _HAS_NUMPY = True
 
 START_SECONDS = 6.0
 """For so long the start of a service waits for the first look: a little longer than a monitor may take to answer."""
@@ -161,6 +164,7 @@ class RecalibrationClient:
             single = bool(posteriors) and isinstance(posteriors[0], int | float)
             rows = [_corrected_row(row, known) for row in ([posteriors] if single else posteriors)]
             return rows[0] if single else rows
+        _want_numpy("apply", "anything but lists")
         matrix = np.asarray(posteriors, dtype=np.float64)
         if known is None or not matrix.size:
             return matrix
@@ -178,6 +182,7 @@ class RecalibrationClient:
         taught a pool of experts, biases follow what the correction would be without labels. `apply` does it all.
         Biases of margins can only be moved where one slope makes posteriors of all of them: else it is a ValueError.
         """
+        _want_numpy("adjust_intercepts", "intercepts")
         known = self._current()
         margins = None if known is None else known.message.of_margins
         if margins is not None and margins.slope is None:
@@ -215,6 +220,7 @@ class RecalibrationClient:
 
     def correct_input(self, name: str, values: ArrayLike) -> NDArray[np.float64]:
         """Values of an input taken back to the scale that the model knows; as they are where that is not to be done."""
+        _want_numpy("correct_input", "values")
         given = np.asarray(values, dtype=np.float64)
         message = self._message()
         correction = message.inputs.get(name) if message else None
@@ -226,6 +232,7 @@ class RecalibrationClient:
         `features` are columns by name (a data frame will do), or a matrix of the relation's inputs in their order. A
         prediction without all of its inputs stays as it is; so do all while no correction is in force.
         """
+        _want_numpy("correct_predictions", "predictions")
         given = np.array(predictions, dtype=np.float64)
         message = self._message()
         if not isinstance(message, RegressionRecalibration):
@@ -313,6 +320,13 @@ def corrected_input(correction: InputCorrection, values: NDArray[np.float64]) ->
     knots = np.array(correction.window), np.array(correction.reference)
     inside = (values >= knots[0][0]) & (values <= knots[0][-1])
     return np.where(inside, np.interp(values, *knots), along_line)
+
+
+def _want_numpy(method: str, what: str) -> None:
+    """Said before anything is corrected, so that it shows on the first day."""
+    if not _HAS_NUMPY:
+        without = "without it there are `apply` to lists, `threshold` and `tree`"
+        raise ModuleNotFoundError(f"{method}: {what} want numpy, which is not installed; {without}", name="numpy")
 
 
 def _corrected_row(row: Sequence[float], known: _KnownMessage | None) -> list[float]:

@@ -89,7 +89,7 @@ class Recalibration:
     against: float = 0.0
     """What windows since have had to say against a correction that is kept: the logarithm of the odds."""
     complete: bool = True
-    """Whether the window had all of its events; one that had not recommends nothing."""
+    """Whether the window had all of its events, or a uniform sample of them; any other recommends nothing."""
     experts: tuple[Expert, ...] = ()
     """Where labels of earlier windows have come: the correction is this pool, and `apply`, `multipliers` and
     `calibration` say what it would be without labels. Empty stands for none."""

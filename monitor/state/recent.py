@@ -10,6 +10,7 @@ from monitor.reference import FiledReference, Reference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
 from monitor.tolerances import FEWEST_BLOCKS
+from monitor.windows import faults
 
 
 def recent(_: StatePlan, reference: FiledReference) -> Concern[RecentNormal] | None:
@@ -21,7 +22,7 @@ def recent(_: StatePlan, reference: FiledReference) -> Concern[RecentNormal] | N
         if not isinstance(seen, WindowSeen) or not isinstance(seen.assessment, Assessment):
             return Advanced(state)
         examined, assessment = seen.examined.get("recent"), seen.assessment
-        if not isinstance(examined, Examined) or not assessment.origin.complete:
+        if not isinstance(examined, Examined) or faults(assessment.origin.gaps):
             return Advanced(state)
         found, after = judged(state, examined, assessment.verdict)
         return Advanced(after, seen=replace(seen, assessment=replace(assessment, recent=found)))

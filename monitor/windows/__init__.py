@@ -5,7 +5,7 @@ from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan
 from monitor.windows.frame import Column, Columns, is_frame, is_missing, plain_column
 from monitor.windows.label_evidence import EvidencePlan
-from monitor.windows.origin import Gap, Origin, Stretch
+from monitor.windows.origin import Gap, Origin, Stretch, faults
 from monitor.windows.panes import Arrivals
 from monitor.windows.progress import CountedWindows, PartitionProgress, WindowCheckpoint, from_stored
 from monitor.windows.summary import WindowSummary, spread_rows
@@ -37,6 +37,7 @@ __all__ = [
     "WindowSummary",
     "Windowing",
     "by_segment",
+    "faults",
     "from_stored",
     "is_frame",
     "is_missing",

@@ -3,6 +3,7 @@
 A window lacks events where records were deleted before they could be read, where a partition was set aside as idle and
 brought events after all, where events were left out by sampling, or where other members of a group have some of them.
 The first two happen to a stretch of a partition's event time (`Stretch`), which outlives a restart with the progress.
+Only a sample lacks them without a fault: which events it keeps has nothing to do with what they are.
 """
 
 from collections.abc import Iterable
@@ -27,7 +28,7 @@ class Gap(StrEnum):
     """Events came whose windows had been closed, because their partition had been idle. The first window that can know
     says so, for those before it."""
     SAMPLED = "sampled"
-    """It holds more events than `max_events`."""
+    """It holds a uniform sample of its events, which were more than `max_events`."""
 
     @property
     def words(self) -> str:
@@ -40,8 +41,7 @@ _WORDS = {
     Gap.SKIPPED: "records were deleted before they could be read: give the topic a longer retention",
     Gap.IDLE: "events came after their windows had been closed without them, because their partition was idle: "
     "raise `idle` under [pace]",
-    Gap.SAMPLED: "there were more events than `max_events`, and the window is a sample of them: raise it, or cut "
-    "shorter windows",
+    Gap.SAMPLED: "there were more events than `max_events`, and the window is a uniform sample of them",
 }
 
 
@@ -60,11 +60,6 @@ class Origin:
         """Whether every event of the window is in it."""
         return not self.gaps
 
-    @property
-    def words(self) -> str:
-        """Why it is incomplete; empty if it is not."""
-        return "; ".join(gap.words for gap in self.gaps)
-
     def lacking(self, gaps: Iterable[Gap]) -> Self:
         """The same with these gaps, too."""
         return replace(self, gaps=tuple(sorted({*self.gaps, *gaps})))
@@ -72,6 +67,11 @@ class Origin:
 
 WHOLE = Origin()
 """Of windows that were made without a service."""
+
+
+def faults(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
+    """Those that may have left out some kinds of events rather than others, as a uniform sample does not."""
+    return tuple(gap for gap in gaps if gap is not Gap.SAMPLED)
 
 
 @dataclass(frozen=True, slots=True)

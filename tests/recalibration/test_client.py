@@ -312,7 +312,7 @@ def test_the_threshold_of_a_cost_ratio_costs_least_when_the_mix_has_moved(cost_r
     assert cost(chosen) < cost(client_of(OSError("down")).threshold("yes", cost_ratio=cost_ratio))
 
 
-def test_a_service_without_numpy_corrects_lists(tmp_path: Path) -> None:
+def test_a_service_without_numpy_corrects_lists_and_is_told_what_wants_it(tmp_path: Path) -> None:
     scaled = CalibrationMap("scaled", 1e-7, (0.1, 0.0, 0.0), slopes=(0.5, 0.5, 0.5))
     told = replace(message(), calibration=scaled)
     (tmp_path / "feed.jsonl").write_bytes(msgspec.json.encode(told) + b"\n")
@@ -323,6 +323,19 @@ from monitor.recalibration import RecalibrationClient
 client = RecalibrationClient("feed.jsonl", "s")
 assert client.refresh().correcting, client.status()
 print(client.apply([[0.5, 0.3, 0.2]]), client.threshold("c"))
+for method, arguments in (
+    ("apply", ((0.5, 0.3, 0.2),)),
+    ("adjust_intercepts", ([0.0, 0.0, 0.0],)),
+    ("correct_input", ("amount", [1.0])),
+    ("correct_predictions", ([1.0],)),
+):
+    try:
+        getattr(client, method)(*arguments)
+    except ModuleNotFoundError as error:
+        assert str(error).startswith(f"{method}: ") and "numpy, which is not installed" in str(error), error
+    else:
+        raise AssertionError(method)
+assert client.tree() is None
 assert not any(name.startswith(("scipy", "sklearn", "msgspec", "kafka")) for name in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
