@@ -1,7 +1,7 @@
 """From a window and a reference to a verdict, its reasons and its message."""
 
 from monitor.assessment.baseline import Baseline
-from monitor.assessment.classifier import Assessment, FeatureShift, Test, assess
+from monitor.assessment.classifier import Assessment, assess
 from monitor.assessment.message import MessagePart, WindowResult, encode, rfc3339
 from monitor.assessment.mix_rule import ClassRule, MixRule
 from monitor.assessment.prevalence import BasedOn
@@ -10,6 +10,7 @@ from monitor.assessment.recent_normal import Examined, RecentNormal, against_rec
 from monitor.assessment.regressor import RegressionAssessment, assess_regression
 from monitor.assessment.regressor_message import RegressionResult
 from monitor.assessment.verdict import Verdict, verdicts
+from monitor.assessment.window_tests import FeatureShift, Test
 
 __all__ = [
     "Assessment",

@@ -6,14 +6,12 @@ class y inside, posteriors stay what they were, while the reference's mix inside
 mix inside is that of all known events after each class gets back what was cut off: p_y proportional to p'_y / I_y.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
 
-from monitor.arrays import Vector
-from monitor.priors import ESTIMATORS, PriorEstimate, ReferenceView, Statistics
+from monitor.priors import ESTIMATORS, CalibratedView, PriorEstimate, ReferenceView
 from monitor.priors.estimate import frozen
 from monitor.shifts import Novelty, Prepared, Tested, shares_inside
 from monitor.tolerances import NORMAL_95, SOFT_MATCH_EVENTS
@@ -31,19 +29,6 @@ class UnknownShare:
     upper: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Inside:
-    """The reference's events within the threshold; satisfies `ReferenceView` for windows that are calibrated."""
-
-    classes: tuple[str, ...]
-    source_priors: Vector
-    class_counts: Vector
-    statistics: Mapping[str, Statistics]
-
-    def prepare(self, window: Window) -> Window:
-        return window
-
-
 def unknown_share(unknown: Novelty) -> UnknownShare:
     """What was counted beyond the classes. Events of an unknown class that lie among them cannot be counted."""
     reach = NORMAL_95 * unknown.error
@@ -53,10 +38,15 @@ def unknown_share(unknown: Novelty) -> UnknownShare:
 def known_mix(
     window: Window, reference: ReferenceView, estimator: str, ready: Prepared, unknown: Novelty
 ) -> PriorEstimate:
-    """The shares of the known classes among the known events of a calibrated window."""
+    """The shares of the known classes among the known events of a calibrated window.
+
+    The estimator sees the reference's events within the threshold.
+    """
     inside = shares_inside(ready, unknown.threshold)
     priors = reference.source_priors * inside
-    view = _Inside(reference.classes, priors / priors.sum(), reference.class_counts * inside, reference.statistics)
+    view = CalibratedView(
+        reference.classes, priors / priors.sum(), reference.class_counts * inside, reference.statistics
+    )
     estimate = ESTIMATORS[estimator].estimate(window.take(~unknown.beyond), view)
     scale = 1.0 / (inside * float((estimate.priors / inside).sum()))
     return replace(

@@ -25,7 +25,8 @@ from scipy.special import fdtrc
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.assessment.baseline import Baseline
-from monitor.assessment.classifier import AssessedReference, Assessment
+from monitor.assessment.classifier import Assessment
+from monitor.assessment.classifier_view import AssessedReference
 from monitor.assessment.reasons import NAMED, p_text
 from monitor.assessment.verdict import Evidence, Verdict, decide
 from monitor.shifts import Law, Lens, WindowProfile, cohen_w, holm, lens, prepare

@@ -16,12 +16,12 @@ from monitor.assessment import message as result
 from monitor.assessment import regressor_message
 from monitor.assessment import regressor_reasons as wording
 from monitor.assessment.baseline import Baseline, baselines
-from monitor.assessment.classifier import FeatureShift, Test, of_moves
 from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.regressor_evidence import RelationFound, evidence_of, relation_found
 from monitor.assessment.regressor_feed import implied
 from monitor.assessment.regressor_view import RelationReference
 from monitor.assessment.verdict import RegressionEvidence, Verdict, decide_regression
+from monitor.assessment.window_tests import FeatureShift, Test, of_moves
 from monitor.errors import InputError
 from monitor.ports.schema import PREDICTION
 from monitor.recalibration import RegressionRecalibration, Validity

@@ -13,7 +13,8 @@ from monitor.priors import PriorEstimate
 from monitor.windows import WindowCounts
 
 if TYPE_CHECKING:
-    from monitor.assessment.classifier import Assessment, FeatureShift, Test
+    from monitor.assessment.classifier import Assessment
+    from monitor.assessment.window_tests import FeatureShift, Test
 
 
 def to_result(assessment: "Assessment", software: str) -> result.WindowResult:

@@ -14,7 +14,7 @@ from monitor.priors.by_counting import ACC, CC, CDE, PCC
 from monitor.priors.by_likelihood import EM, EM_SHRUNK, EM_SLD, EM_STOPPED
 from monitor.priors.by_matching import entries
 from monitor.priors.by_retargeting import RETARGETED
-from monitor.priors.estimate import Estimator, HoldOut, PriorEstimate, ReferenceView, Statistics
+from monitor.priors.estimate import CalibratedView, Estimator, HoldOut, PriorEstimate, ReferenceView, Statistics
 from monitor.priors.maps import ENERGY, GAUSSIAN, ONE_HOT, POSTERIORS, RFF
 from monitor.windows import Window
 
@@ -71,6 +71,7 @@ __all__ = [
     "CHEAP",
     "COMBINED",
     "ESTIMATORS",
+    "CalibratedView",
     "Estimator",
     "HoldOut",
     "PriorEstimate",

@@ -188,6 +188,19 @@ class ReferenceView(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibratedView:
+    """A `ReferenceView` by value, for windows that are calibrated already."""
+
+    classes: tuple[str, ...]
+    source_priors: Vector
+    class_counts: Vector
+    statistics: Mapping[str, Statistics]
+
+    def prepare(self, window: Window) -> Window:
+        return window
+
+
 Answers = Callable[[str], PriorEstimate]
 """The answer of the estimator of this name to the window at hand."""
 

@@ -9,7 +9,6 @@ problems they ranked EM first wherever calibration noise, which hits EM hardest,
 The weights of the combination minimise its mean squared error over all windows, on the simplex, with a ridge.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from monitor import calibration, priors
 from monitor.arrays import Labels, Matrix, Vector
-from monitor.priors import HoldOut, Statistics
+from monitor.priors import CalibratedView, HoldOut
 from monitor.priors.simplex import minimise
 from monitor.sampling import draw, near_simplex, stratified_sample, uniform_simplex
 from monitor.tolerances import COMBINATION_RIDGE, NEAR_SOURCE, SIMULATED_EVENTS, SIMULATED_ROWS
@@ -76,19 +75,6 @@ class SimulatedWindows:
         return float(np.concatenate(errors).mean()) if errors else float("nan")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Simulated:
-    """A resampled reference; satisfies ReferenceView for windows that are calibrated already."""
-
-    classes: tuple[str, ...]
-    source_priors: Vector
-    class_counts: Vector
-    statistics: Mapping[str, Statistics]
-
-    def prepare(self, window: Window) -> Window:
-        return window
-
-
 def simulate(posteriors: Matrix, labels: Labels, method: str, seed: int) -> SimulatedWindows:
     """Simulated shifts of a model with these uncalibrated hold-out posteriors, calibrated by `method`."""
     rows = stratified_sample(labels, SIMULATED_ROWS, seed)
@@ -127,7 +113,7 @@ def combination(estimates: Vector, true: Matrix) -> Vector:
 
 def _resampled(
     posteriors: Matrix, labels: Labels, method: str, random: np.random.Generator
-) -> tuple[_Simulated, Matrix]:
+) -> tuple[CalibratedView, Matrix]:
     """A reference of resampled events, and the posteriors of all events as it calibrates them."""
     counts = np.bincount(labels, minlength=posteriors.shape[1])
     members = [np.flatnonzero(labels == c) for c in range(counts.size)]
@@ -135,7 +121,7 @@ def _resampled(
     seed = int(random.integers(2**32))
     fitted = calibration.cross_fit(posteriors[rows], labels[rows], method, seed, folds=3)
     held_out = HoldOut(fitted.posteriors, labels[rows], None, seed)
-    reference = _Simulated(
+    reference = CalibratedView(
         tuple(str(c) for c in range(counts.size)),
         counts / counts.sum(),
         counts.astype(np.float64),

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from monitor.assessment.classifier import FeatureShift
+from monitor.assessment import FeatureShift
 from monitor.errors import InputError
 from monitor.recalibration import InputCorrection
 from monitor.shifts import VersatileForestClassifier, VersatileTreeClassifier, covariates

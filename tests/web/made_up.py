@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from monitor.assessment.classifier import Assessment, FeatureShift, Test
+from monitor.assessment import Assessment, FeatureShift, Test
 from monitor.assessment.harm import Harm
 from monitor.assessment.verdict import Verdict
 from monitor.kinds.class_mix import ClassifierFacts
