@@ -147,11 +147,14 @@ def _helps(predictions: Vector, inputs: Matrix, targets: Vector, before: Mixture
 
 
 def _error_changed(residuals: Vector, usual: float) -> float | None:
-    """The two-sided p-value of the mean squared residual against the usual one; None of fewer than two."""
-    squares = residuals**2
-    if squares.size < 2 or np.ptp(squares) == 0:
+    """The two-sided p-value of the mean squared residual against the usual one; None where they are one number."""
+    if residuals.size < 2 or not (scale := max(float(np.abs(residuals).max()), usual)) > 0:
         return None
-    z = (squares.mean() - usual**2) / (squares.std(ddof=1) / np.sqrt(squares.size))
+    squares, expected = (residuals / scale) ** 2, (usual / scale) ** 2
+    spread = float(squares.std(ddof=1))
+    if not spread > np.finfo(np.float64).eps * (squares.mean() + expected):
+        return None
+    z = (squares.mean() - expected) / (spread / np.sqrt(squares.size))
     return float(2.0 * ndtr(-abs(z)))
 
 

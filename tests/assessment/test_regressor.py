@@ -5,7 +5,7 @@ import json
 import jsonschema
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from monitor.assessment.regressor import assess_regression
@@ -115,6 +115,8 @@ def test_windows_that_do_not_fit_the_reference_are_refused_by_name():
         max_size=30,
     )
 )
+@example(rows=[(0.0,) * 4, (0.0, 0.0, 0.0, 4.9e-155)])  # errors whose squares underflow, and overflow
+@example(rows=[(0.0,) * 4, (0.0, 0.0, 0.0, 1.7e77)])
 def test_whatever_the_numbers_the_answer_is_a_message(rows):
     table = np.array(rows, dtype=np.float64).reshape(-1, 4)
     said(Window.of_predictions(table[:, 2], table[:, :2], table[:, 3]))
