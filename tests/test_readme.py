@@ -1,4 +1,4 @@
-"""The README's examples run: its event decodes, its configurations open, its Python works as it stands."""
+"""The examples of the README and its guides run: events decode, configurations open, Python works as it stands."""
 
 import json
 import re
@@ -16,12 +16,12 @@ from monitor.events.decoding import Decoder
 from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.settings.config import load
+from tests.pages import GUIDES, ROOT, blocks, page
 
-TEXT = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+README = page(ROOT / "README.md")
+CORRECTIONS, LABELS, REGRESSORS, VERDICTS = (
+    page(GUIDES / f"{name}.md") for name in ("corrections", "labels", "regressors", "verdicts")
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,27 +38,37 @@ def names() -> dict[str, Any]:
 def folder(tmp_path: Path, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the reference that the first Python example saves."""
     monkeypatch.chdir(tmp_path)
-    exec(blocks("python")[0], dict(names))  # noqa: S102 - our own README
+    exec(blocks(README, "python")[0], dict(names))  # noqa: S102 - our own page
     return tmp_path
 
 
 def test_every_python_example_runs_in_turn(folder: Path, names: dict[str, Any]) -> None:
     space = dict(names)
-    for block in blocks("python"):
-        exec(block, space)  # noqa: S102 - our own README
-    assert str(space["assessment"].verdict) in TEXT
+    for block in blocks(README, "python") + blocks(CORRECTIONS, "python"):
+        exec(block, space)  # noqa: S102 - our own pages
+    assert str(space["assessment"].verdict) in README
     # No monitor answers at the example's address: the client fails open.
     np.testing.assert_array_equal(space["scores"], space["model"].predict_proba(names["X"]))
+
+
+def test_the_example_of_a_regressor_runs_and_says_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, Any] = {}
+    for block in blocks(REGRESSORS, "python"):
+        exec(block, space)  # noqa: S102 - our own page
     assert space["found"].verdict == "relation-shift"
-    assert "`all slopes doubled; intercepts unchanged`" in TEXT
+    assert "`all slopes doubled; intercepts unchanged`" in REGRESSORS
     assert space["found"].reasons[0].startswith("all slopes doubled; intercepts unchanged")
     doubled = 20 + 2 * (space["predicted"][2_000:] - 20)
     np.testing.assert_allclose(space["corrected"], doubled, atol=2.5)
 
 
-def test_every_configuration_opens(folder: Path, names: dict[str, Any]) -> None:
-    whole, regression, kafka, alarm = blocks("toml")
-    exec(next(block for block in blocks("python") if "RegressionReference" in block), {})  # noqa: S102 - it saves one
+def test_every_configuration_opens(folder: Path) -> None:
+    whole, kafka = blocks(README, "toml")
+    (regression,), (alarm,) = blocks(REGRESSORS, "toml"), blocks(VERDICTS, "toml")
+    exec(blocks(REGRESSORS, "python")[0], {})  # noqa: S102 - it saves the reference
     stream = re.search(r"\[streams.*", whole, re.DOTALL)
     assert stream is not None
     alarmed = re.sub(r"(?m)^alarm = .*$", "", whole) + alarm
@@ -70,7 +80,7 @@ def test_every_configuration_opens(folder: Path, names: dict[str, Any]) -> None:
 
 
 def test_the_event_decodes() -> None:
-    (event,) = blocks("json")
+    (event,) = blocks(README, "json")
     schema = StreamSchema("fraud-v3", ("legit", "fraud"), (Feature("amount"), Feature("age_days")), "fraud")
     batch = RawBatch("p", [json.dumps(json.loads(event)).encode()], np.array([0]), 1)
     decoded = Decoder([schema], segments={"fraud-v3": ["country"]}).decode(batch, now=2_000_000_000_000_000)
@@ -78,8 +88,9 @@ def test_the_event_decodes() -> None:
     assert decoded.scored["fraud-v3"].rows.events == 1
 
 
-def test_late_labels_decode_as_a_label_and_as_a_labelled_event() -> None:
-    block, _ = blocks("jsonl")
+@pytest.mark.parametrize("text", [README, LABELS], ids=["readme", "guide"])
+def test_late_labels_decode_as_a_label_and_as_a_labelled_event(text: str) -> None:
+    (block,) = blocks(text, "jsonl")
     records: list[bytes | None] = [line.encode() for line in block.splitlines()]
     batch = RawBatch("p", records, np.arange(2), 2)
     schema = StreamSchema("fraud-v3", ("legit", "fraud"))
@@ -90,7 +101,7 @@ def test_late_labels_decode_as_a_label_and_as_a_labelled_event() -> None:
 
 
 def test_a_regressors_event_and_its_late_label_decode() -> None:
-    _, block = blocks("jsonl")
+    (block,) = blocks(REGRESSORS, "jsonl")
     records: list[bytes | None] = [line.encode() for line in block.splitlines()]
     schema = StreamSchema("prices", (), (Feature("area"), Feature("age")))
     batch = RawBatch("p", records, np.arange(len(records)), len(records))
@@ -105,7 +116,7 @@ def test_a_regressors_event_and_its_late_label_decode() -> None:
 def test_the_commands_of_the_readme_exist() -> None:
     from monitor.commands.cli import parser  # noqa: PLC0415 - what a shell would do
 
-    for line in blocks("sh"):
+    for line in blocks(README, "sh"):
         for call in re.findall(r"^shiftwatch (.+)$", line, re.MULTILINE):
             assert parser().parse_args(call.split())
 

@@ -1,6 +1,5 @@
 """My data frames go in as they are: pandas or polars, words or numbers, in any order of columns."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ from monitor import Reference, RegressionReference, Window, assess, assess_regre
 from monitor.errors import InputError
 from monitor.ports.schema import Feature
 from tests.first_hour.shop import Shop, orders
+from tests.pages import ROOT, blocks, page
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+README = page(ROOT / "README.md")
 
 
 def as_pandas(frame: pd.DataFrame) -> Any:
@@ -199,7 +199,7 @@ def test_the_block_of_the_readme_runs_with_my_frame(
     monkeypatch.chdir(tmp_path)
     today, _ = orders(400, 3)
     space = {"model": my_shop.model, "X": my_shop.frame, "y": my_shop.labels, "X_today": today}
-    build, use = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[:2]
+    build, use = blocks(README, "python")[:2]
     exec(build, space)  # noqa: S102 - our own README
     exec(use, space)  # noqa: S102
     assert space["assessment"].verdict == "stable"

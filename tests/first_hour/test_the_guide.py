@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from monitor.commands.cli import main
+from tests.pages import GUIDES, ROOT, page
 
-GUIDE = (Path(__file__).parents[2] / "deploy" / "guides" / "first-hour.md").read_text(encoding="utf-8")
+GUIDE = page(GUIDES / "first-hour.md")
 
 
 def run(language: str, block: str, space: dict[str, Any]) -> None:
@@ -42,9 +43,7 @@ def test_every_block_runs_in_turn(
 
 
 def test_every_complaint_of_the_table_of_traps_is_one_that_the_product_makes() -> None:
-    everything = "\n".join(
-        path.read_text(encoding="utf-8") for path in (Path(__file__).parents[2] / "monitor").rglob("*.py")
-    )
+    everything = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "monitor").rglob("*.py"))
     for words in (
         "look exchanged",
         "is `score` the probability of",
