@@ -1,12 +1,9 @@
 """The recent normal as a concern: what it changes of a result, that alarms follow it, and that a restart goes on."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 
 import httpx
 import msgspec
-import numpy as np
 
 from connectors.memory import MemorySink
 from monitor.assessment import RecentNormal, Verdict
@@ -19,15 +16,13 @@ from monitor.service.loop import Clock
 from monitor.service.publishing import Watched
 from monitor.service.stream_states import StreamStates
 from monitor.settings import ServerSettings
-from monitor.state import AlarmState, StatePlan, WindowSeen, advance, concerns_of
+from monitor.state import AlarmState, StatePlan, advance, concerns_of
 from monitor.state.records import read, states_record
 from monitor.web.page.document import document
 from monitor.web.server import serving
-from monitor.windows import Window, WindowKey
 from monitor.windows.by_count import CountPlan
-from tests.assessment import worlds
-from tests.assessment.test_recent_normal import blocks, reference, wandering
-from tests.state.windows import Shown, assessed
+from tests.assessment.test_recent_normal import reference
+from tests.state.windows import HOUR, Shown, hours
 
 PLAN = StatePlan(windows=2, of=3)
 
@@ -38,22 +33,10 @@ def known() -> Reference:
     return reference()
 
 
-def windows(number: int, change_at: int, seed: int = 2) -> Iterator[WindowSeen]:
-    """Windows of an hour, of a stream with a change of regime."""
-
-    def offset(k: int, rng: np.random.Generator) -> np.ndarray:
-        return wandering(k, rng) + 1.5 * (k >= change_at) * np.eye(4)[1]
-
-    for k, (x, _) in enumerate(blocks(number, seed, offset)):
-        window = Window.of(worlds.posteriors(x), x)
-        key = WindowKey("s", "", (k + 1) * 3_600_000_000, (k + 2) * 3_600_000_000)
-        yield assessed(replace(window, key=key), known(), PLAN)
-
-
 def test_alarms_follow_the_recent_normal_and_the_reference_stays_a_state() -> None:
     states = StreamStates({"s": concerns_of(PLAN, known())}, MemorySink())
     alarms, published = [], []
-    for seen in windows(30, change_at=10):
+    for seen in hours(30, change_at=10):
         told, _ = states.advance(seen, {})
         published.append(msgspec.json.decode(told.result_message, type=WindowResult))
         alarms.append(states.of("s").state(AlarmState))
@@ -63,7 +46,7 @@ def test_alarms_follow_the_recent_normal_and_the_reference_stays_a_state() -> No
     assert "x1" in published[10].baselines["recent"].moved
     assert published[25].baselines["recent"].verdict is Verdict.STABLE
     assert published[25].verdict is published[25].baselines["reference"].verdict is not Verdict.STABLE
-    assert alarms[-1].since == 11 * 3_600_000_000
+    assert alarms[-1].since == 11 * HOUR
     assert "x1" in alarms[-1].by
     assert alarms[5].since == 0
 
@@ -73,7 +56,7 @@ def drifted() -> History:
     watched = Watched(known(), CountPlan(250))
     history = History({"s": facts("s", watched)}, clock=Clock(now=lambda: 15 * 3_600_000_000, elapsed=lambda: 0.0))
     shown = Shown("s", watched.concerns, history)
-    for seen in windows(14, change_at=4):
+    for seen in hours(14, change_at=4):
         shown.show(seen)
     return history
 
@@ -100,7 +83,7 @@ def test_metrics_page_and_api_tell_both_baselines() -> None:
 def test_a_restart_goes_on_where_the_normal_stood() -> None:
     concerns = concerns_of(PLAN, known())
     states = StreamStates({"s": concerns}, MemorySink())
-    seen = list(windows(12, change_at=8))
+    seen = list(hours(12, change_at=8))
     for one in seen[:6]:
         states.advance(one, {})
     record = states_record(("s", ""), states.of("s"), concerns).value

@@ -22,7 +22,6 @@ from monitor.state import (
     Advanced,
     AlarmState,
     AnyConcern,
-    Budget,
     Changed,
     Concern,
     Seen,
@@ -30,15 +29,8 @@ from monitor.state import (
     WindowSeen,
     concerns_of,
 )
-from tests.assessment.test_recent_normal import reference as that_knows_time
 from tests.service import streams
-from tests.state.windows import seen, seen_under, story
-
-PLANS = [
-    StatePlan(),
-    StatePlan(awaiting=True, live=True, budget=Budget.of(1 / 500, segments=1)),
-    *(StatePlan(changes=name) for name in ("adwin", "page-hinkley", "kswin", "prior-shift")),
-]
+from tests.state.windows import STREAMS, Told, seen, seen_under
 
 
 def taken_up(log: MemoryLog, concerns: Sequence[AnyConcern]) -> tuple[StreamStates, MemorySink]:
@@ -82,10 +74,10 @@ def run(windows: Sequence[Seen], concerns: Sequence[AnyConcern], cuts: Sequence[
 
 
 @settings(max_examples=20, deadline=None)
-@given(plan=st.sampled_from(PLANS), cuts=st.lists(st.integers(0, len(story())), max_size=6))
-def test_any_cut_of_the_windows_into_runs_gives_the_same_states_and_bytes(plan: StatePlan, cuts: list[int]) -> None:
-    concerns = concerns_of(plan, streams.reference())
-    whole, cut = run(story(), concerns), run(story(), concerns, cuts)
+@given(told=st.sampled_from(STREAMS), cuts=st.lists(st.integers(0, 30), max_size=6))
+def test_any_cut_of_the_windows_into_runs_gives_the_same_states_and_bytes(told: Told, cuts: list[int]) -> None:
+    concerns, story = told.concerns, told.story()
+    whole, cut = run(story, concerns), run(story, concerns, [min(place, len(story)) for place in cuts])
     assert last_of_each_key(cut) == last_of_each_key(whole)
     assert states_of(taken_up(cut, concerns)[0]) == states_of(taken_up(whole, concerns)[0])
     assert last_of_each_key(whole)
@@ -242,8 +234,7 @@ def test_a_record_that_was_changed_or_is_none_of_ours_is_refused_in_words() -> N
 
 
 def test_every_concern_has_a_name_of_its_own_and_a_state_that_begins_by_itself() -> None:
-    made = [concern for plan in PLANS for concern in concerns_of(plan, streams.reference())]
-    made += concerns_of(StatePlan(), that_knows_time())
+    made = [concern for told in STREAMS for concern in told.concerns]
     assert len({concern.name for concern in made}) == len(CONCERNS)
     for concern in made:
         assert msgspec.json.decode(msgspec.json.encode(concern.state()), type=concern.state) == concern.state()

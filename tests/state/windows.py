@@ -1,8 +1,10 @@
 """Windows of one stream, assessed once, that concerns are shown in tests."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+
+import numpy as np
 
 from connectors.memory import MemorySink
 from monitor.arrays import UNLABELLED
@@ -14,10 +16,15 @@ from monitor.labels.outcomes import Realised
 from monitor.reference.classifier import Reference
 from monitor.service.notices import Observer, OutcomeKnown, StateAdvanced
 from monitor.service.stream_states import StreamStates
-from monitor.state import AnyConcern, Seen, StatePlan, WindowSeen, concerns_of, examined, owner
+from monitor.state import AnyConcern, Budget, Seen, StatePlan, WindowSeen, concerns_of, examined, owner
 from monitor.state.recent_labels import PCC
 from monitor.windows import Window, WindowKey, WindowSummary
+from tests.assessment import worlds
+from tests.assessment.test_recent_normal import blocks, wandering
+from tests.assessment.test_recent_normal import reference as that_knows_time
 from tests.service import streams
+
+HOUR = 3_600_000_000
 
 
 @cache
@@ -88,3 +95,46 @@ def story() -> Sequence[Seen]:
     outcomes = [outcome(number, covered=number > 5) for number in range(8)]
     settlements = [settlement(number) for number in range(5)]
     return [*whole[:5], *segments, *outcomes, *settlements, *small, *whole[5:]]
+
+
+def hours(number: int, change_at: int, seed: int = 2, segment: str = "") -> Iterator[WindowSeen]:
+    """Windows of an hour, of a stream whose reference knows time; its regime changes."""
+
+    def offset(k: int, rng: np.random.Generator) -> np.ndarray:
+        return wandering(k, rng) + 1.5 * (k >= change_at) * np.eye(4)[1]
+
+    for k, (x, _) in enumerate(blocks(number, seed, offset)):
+        window = Window.of(worlds.posteriors(x), x)
+        key = WindowKey("s", segment, (k + 1) * HOUR, (k + 2) * HOUR)
+        yield assessed(replace(window, key=key), that_knows_time(), StatePlan())
+
+
+@cache
+def story_in_time() -> Sequence[Seen]:
+    """A change of regime that becomes normal, and a segment."""
+    return [*hours(12, change_at=6), *hours(3, change_at=9, segment="country=BE")]
+
+
+@dataclass(frozen=True)
+class Told:
+    """A stream with its settings, and what its concerns are shown."""
+
+    plan: StatePlan
+    reference: Callable[[], Reference]
+    story: Callable[[], Sequence[Seen]]
+
+    @property
+    def concerns(self) -> Sequence[AnyConcern]:
+        return concerns_of(self.plan, self.reference())
+
+
+STREAMS = [
+    Told(StatePlan(), streams.reference, story),
+    Told(StatePlan(awaiting=True, live=True, budget=Budget.of(1 / 500, segments=1)), streams.reference, story),
+    *(
+        Told(StatePlan(changes=name), streams.reference, story)
+        for name in ("adwin", "page-hinkley", "kswin", "prior-shift")
+    ),
+    Told(StatePlan(), that_knows_time, story_in_time),
+]
+"""Together they have every concern."""
