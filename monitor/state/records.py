@@ -62,7 +62,8 @@ def _array(_: Any, value: Any) -> Any:
     return np.array(value, dtype=np.float32)
 
 
-_ENCODER = msgspec.json.Encoder(order="deterministic", enc_hook=_plain)
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+"""Tables stay in their own order, so that after a restart whatever shows them shows them as before."""
 _Table = _States | _Entry | _Gone
 _DECODER: msgspec.json.Decoder[_Table] = msgspec.json.Decoder(_Table)
 
@@ -74,7 +75,11 @@ def states_record(whose: Whose, known: Known, concerns: Sequence[AnyConcern]) ->
         for concern in concerns
         if concern.name in known.states
     }
-    counts = {name: (ring.count, len(ring.entries)) for name, ring in known.rings.items()}
+    counts = {
+        concern.name: (known.rings[concern.name].count, len(known.rings[concern.name].entries))
+        for concern in concerns
+        if concern.name in known.rings
+    }
     return _record(_key(whose), _States(*whose, known.reference, known.until, states, counts))
 
 

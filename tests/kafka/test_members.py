@@ -1,9 +1,7 @@
 """`shiftwatch run` as a member of a group on Apache Kafka: how partitions are shared out, and what a scrape tells."""
 
-import re
 import time
 import urllib.request
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 
 from tests.kafka.apache import Cluster
 from tests.kafka.topics import Broker, unique
-from tests.kafka.world import Feed, Member, World, compare, setup_of
+from tests.kafka.world import Feed, World, compare, setup_of
 from tests.marks import in_chaos
 from tests.processes import free_port, wait_until
 
@@ -29,28 +27,20 @@ def test_members_share_the_partitions_out_and_a_static_one_keeps_its_own_through
     setup = setup_of(broker, world, tmp_path, strategy=strategy, session_timeout="20s")
     one = setup.member("one", instance="one")
     feed = Feed(broker, setup.topic, world, 6.0)
-    wait_until(lambda: len(shares(one)) == 4, "the first one has all partitions")
+    wait_until(lambda: len(one.shares) == 4, "the first one has all partitions")
     two = setup.member("two", instance="two")
-    wait_until(lambda: len(shares(one)) == len(shares(two)) == 2, "each has two partitions")
-    assert not shares(one) & shares(two)
-    before, changes = shares(two), one.said.count("partitions changed")
+    wait_until(lambda: len(one.shares) == len(two.shares) == 2, "each has two partitions")
+    assert not one.shares & two.shares
+    before, changes = two.shares, one.said.count("partitions changed")
     two.kill()
     two = setup.member("two", instance="two")
-    wait_until(lambda: shares(two) == before, "the restarted member has its own partitions again")
+    wait_until(lambda: two.shares == before, "the restarted member has its own partitions again")
     assert one.said.count("partitions changed") == changes, "a restart within the session is no rebalance"
     feed.finish()
     compare(setup)
     for member in (one, two):
         member.check_alive()
         member.stop()
-
-
-def shares(member: Member) -> set[str]:
-    """The partitions that a member has, by what it says."""
-    found: Counter[str] = Counter()
-    for verb, names in re.findall(r"(came|gone)=(\[[^]]*\])", member.said):
-        found.update(dict.fromkeys(re.findall(r"'([^']+)'", names), 1 if verb == "came" else -1))
-    return {name for name, times in found.items() if times > 0}
 
 
 def test_a_scrape_tells_how_a_running_member_stands(broker: Broker, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ partition: the results of any run can then be compared with those of an uninterr
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -15,19 +16,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from confluent_kafka import Producer
 
+from monitor.arrays import Vector
 from monitor.reference.classifier import Reference
 from tests.kafka.topics import Broker, Written, read, unique
+from tests.outside import Shown, assert_the_same, only, shown
+from tests.processes import wait_until
 
 START_MS = 1_763_456_400_000
 STEP_MS = 100
 JITTER_MS = 1_500
 LATENESS = "2s"
+USUAL, MOVED = 2 / 7, 0.5
+"""The share of positives, and that of the second third of each partition: alarms and changes come of it."""
 POISON = b'{"stream":"%b","timestamp":%d,"posteriors":[0.5,"half"]}'
 
 
@@ -74,7 +81,7 @@ class World:
     def _partition(self, partition: int) -> list[bytes]:
         rng = np.random.default_rng((self.seed, partition))
         count = self.events // len(self.owners) - 1
-        scores = rng.beta(2, 5, count)
+        scores = _scores(count, np.where(np.arange(count) * 3 // count == 1, MOVED, USUAL), rng)
         times = START_MS + np.arange(count) * STEP_MS - rng.integers(0, JITTER_MS, count)
         stream = self.owners[partition]
         records = [
@@ -89,13 +96,19 @@ class World:
     def save_references(self, folder: Path) -> None:
         """Hold-out data of the same kind for every stream."""
         rng = np.random.default_rng(self.seed)
-        scores = rng.beta(2, 5, 4_000)
+        scores = _scores(4_000, np.full(4_000, USUAL), rng)
         labels = (rng.random(4_000) < scores).astype(int)
         posteriors = np.column_stack([1 - scores, scores])
         for stream in self.streams:
             Reference.fit(posteriors, labels, classes=["no", "yes"], stream=stream, estimator="em").save(
                 folder / f"{stream}.ref"
             )
+
+
+def _scores(count: int, positives: Vector, rng: np.random.Generator) -> Vector:
+    """Of as many events, each positive with its own probability: right posteriors where that is the usual one."""
+    positive = rng.random(count) < positives
+    return np.where(positive, rng.beta(3, 5, count), rng.beta(2, 6, count))
 
 
 class Feed:
@@ -164,18 +177,34 @@ class Setup:
     def states(self) -> str:
         return f"{self.name}-states"
 
+    @property
+    def recalibrations(self) -> str:
+        return f"{self.name}-recalibrations"
+
+    @property
+    def alarms(self) -> str:
+        return f"{self.name}-alarms"
+
     replicas: int = 1
 
     def create(self) -> "Setup":
         """The output topics."""
-        self.broker.create(self.results, self.dead_letters, replicas=self.replicas)
+        self.broker.create(self.results, self.dead_letters, self.alarms, replicas=self.replicas)
+        self.broker.create(self.recalibrations, replicas=self.replicas, cleanup_policy="compact")
         self.broker.create(self.states, replicas=self.replicas, cleanup_policy="compact")
         return self
 
     def config(self, member: str, **source: str) -> Path:
         """The configuration of one member."""
         given = {"group": self.name, "session_timeout": "6s"} | dict(self.source) | source
-        sink = {"dead_letters": self.dead_letters, "states": self.states, "transaction_timeout": "5s"} | dict(self.sink)
+        sink = {
+            "dead_letters": self.dead_letters,
+            "states": self.states,
+            "recalibrations": self.recalibrations,
+            "alarms": self.alarms,
+            "transaction_timeout": "5s",
+            **self.sink,
+        }
         streams = "\n".join(
             f'[streams.{stream}]\nreference = "{stream}.ref"\n'
             f'window = {{ size = "{self.world.window}", lateness = "{LATENESS}" }}\nchanges = "page-hinkley"'
@@ -200,6 +229,9 @@ format = "text"
 [server]
 port = {self.port}
 
+[alarms]
+false = "1 per 1d"
+
 {streams}
 
 {self.more}
@@ -211,10 +243,10 @@ port = {self.port}
     def member(self, name: str = "one", **source: str) -> "Member":
         return Member(self.config(name, **source))
 
-    def published(self) -> dict[bytes, list[bytes]]:
-        """By window, all that a reader of committed results sees."""
+    def published(self, topic: str = "") -> dict[bytes, list[bytes]]:
+        """By key, all that a reader of committed messages sees of a topic; of the results, unless another is named."""
         found: dict[bytes, list[bytes]] = {}
-        for record in read(self.broker.bootstrap, self.results):
+        for record in read(self.broker.bootstrap, topic or self.results):
             found.setdefault(record.key or b"", []).append(record.value or b"")
         return found
 
@@ -255,6 +287,19 @@ class Member:
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
+    @property
+    def address(self) -> str:
+        """Of its page."""
+        return re.findall(r"http://127\.0\.0\.1:\d+", self.said)[0]
+
+    @property
+    def shares(self) -> set[str]:
+        """The partitions that it has, by what it says."""
+        found: Counter[str] = Counter()
+        for verb, names in re.findall(r"(came|gone)=(\[[^]]*\])", self.said):
+            found.update(dict.fromkeys(re.findall(r"'([^']+)'", names), 1 if verb == "came" else -1))
+        return {name for name, times in found.items() if times > 0}
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
@@ -281,15 +326,16 @@ class Member:
         assert self.process.poll() is None, f"a member ended by itself:\n{self.said[-3000:]}"
 
 
-def uninterrupted(setup: Setup) -> dict[bytes, list[bytes]]:
-    """What one undisturbed member says about the whole topic."""
+def uninterrupted(setup: Setup) -> tuple[dict[bytes, list[bytes]], Shown]:
+    """What one undisturbed member says about the whole topic, and what it then shows."""
     member = setup.create().member()
     setup.wait_for(len(setup.world.windows), 240, [member])
+    outside = shown(member.address, setup.world.streams)
     member.stop()
     published = setup.published()
     used = {key.decode(): json.loads(values[0])["events"]["used"] for key, values in published.items()}
     assert used == setup.world.windows, "the uninterrupted run itself does not hold every event"
-    return published
+    return published, outside
 
 
 def assert_exactly_once(got: Mapping[bytes, Sequence[bytes]], want: Mapping[bytes, Sequence[bytes]]) -> None:
@@ -313,15 +359,36 @@ def setup_of(broker: Broker, world: World, folder: Path, **source: str) -> Setup
     return Setup(broker, world, folder, topic, unique("g"), source=source).create()
 
 
-def compare(setup: Setup, seconds: float = 90) -> None:
-    """What the group has said by now, or says soon, is what an uninterrupted run says."""
+def compare(setup: Setup, living: Sequence[Member] = (), seconds: float = 90) -> None:
+    """What the group has said by now, or says soon, is what an uninterrupted run says.
+
+    So is what the members that live show of their streams, and what one shows that takes all streams over from them.
+    """
     whole = replace(setup, name=unique("whole"))
-    want = uninterrupted(whole)
+    want, outside = uninterrupted(whole)
     setup.wait_for(len(want), seconds)
     time.sleep(1.0)  # time for a second answer, if there were to be one
     assert_exactly_once(setup.published(), want)
     assert_each_poison_record_once(setup)
     assert setup.known() == whole.known()
+    for mine, theirs in ((setup.recalibrations, whole.recalibrations), (setup.alarms, whole.alarms)):
+        assert setup.published(mine) == whole.published(theirs)
+    if living:
+        assert_shown(setup, living, outside)
+
+
+def assert_shown(setup: Setup, living: Sequence[Member], want: Shown) -> None:
+    """Each member shows of its own streams what is wanted, and so does one that then takes all of them over."""
+    everything = {f"{setup.topic}-{number}": stream for number, stream in enumerate(setup.world.owners)}
+    wait_until(lambda: sorted(chain(*(one.shares for one in living))) == sorted(everything), "all partitions", 90)
+    for member in living:
+        own = sorted({everything[partition] for partition in member.shares})
+        assert_the_same(only(shown(member.address, own), own), only(want, own))
+        member.stop()
+    last = setup.member("last")
+    wait_until(lambda: last.shares == everything.keys(), "one member has them all", 90)
+    assert_the_same(shown(last.address, setup.world.streams), want)
+    last.stop()
 
 
 def _difference(want: bytes, got: bytes) -> str:

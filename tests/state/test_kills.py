@@ -2,19 +2,17 @@
 
 import json
 import random
-import re
 import shutil
 import time
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from monitor.observers.metric_catalogue import CATALOGUE
 from tests.labels.streams import told
 from tests.marks import in_chaos
+from tests.outside import Shown, answer, assert_the_same, shown
 from tests.processes import Process, free_port, started, wait_until
 from tests.service.streams import SECOND_MS, START_MS, reference, scores
 
@@ -51,27 +49,6 @@ changes = "page-hinkley"
 labels = {{ wait = "10m", store = "labels.sqlite" }}
 """
 
-SEEN = (
-    "/",
-    "/metrics",
-    "/api/streams",
-    "/api/streams/s",
-    "/api/streams/s/windows?limit=1000",
-    "/api/streams/s/windows?segment=country%3DBE",
-    "/api/streams/s/result",
-    "/api/streams/s/recalibration",
-    "/api/streams/s/outcomes?limit=1000",
-)
-
-CLOCK = re.compile(r"of \d\d:\d\d:\d\d UTC|<dl.*</dl>", re.DOTALL)
-"""When a page was rendered, and how the process stands."""
-
-OF_THE_PROCESS = re.compile(
-    r"shiftwatch_(process_\w+|\w+_created|(start|last_\w+_assessed|last_turn|last_commit|watching_since)_timestamp_seconds"
-    r"|watermark_delay_seconds)"
-)
-"""Metrics that say when this process did what."""
-
 
 def events() -> list[bytes]:
     """Events, and labels of half of them; some of these are wrong for a while, so that the estimates are doubted."""
@@ -92,7 +69,7 @@ def events() -> list[bytes]:
     return [*lines, json.dumps(end).encode()]
 
 
-def shown(folder: Path, kills: Mapping[int, int]) -> dict[str, str]:
+def watched(folder: Path, kills: Mapping[int, int]) -> Shown:
     """What a run shows that has published all; `kills` says how often it was killed with which part of the events."""
     port, rng = free_port(), random.Random(5)
     folder.mkdir()
@@ -111,8 +88,9 @@ def shown(folder: Path, kills: Mapping[int, int]) -> dict[str, str]:
             process.communicate()
             process = started(folder, "watch.toml")
     wait_until(lambda: published_all(published, process), "the outcome of the last window", 120)
-    wait_until(lambda: settled(seen(f"http://127.0.0.1:{port}/metrics")), "the commit of the last window")
-    found = {path: seen(f"http://127.0.0.1:{port}{path}") for path in SEEN}
+    address = f"http://127.0.0.1:{port}"
+    wait_until(lambda: settled(answer(f"{address}/metrics")), "the commit of the last window")
+    found = shown(address, ["s"], ["country=BE"])
     process.terminate()
     process.communicate(timeout=30)
     return found
@@ -130,22 +108,6 @@ def settled(metrics: str) -> bool:
     )
 
 
-def seen(address: str) -> str:
-    with urllib.request.urlopen(address) as answer:  # noqa: S310 - our own
-        return str(answer.read().decode())
-
-
-def lasting(metrics: str) -> dict[str, str]:
-    """Metrics but counters and moments of this process."""
-    counters = {name for spec in CATALOGUE if spec.kind in ("counter", "histogram") for name in spec.series}
-    rows = (line.rpartition(" ") for line in metrics.splitlines() if not line.startswith("#"))
-    return {
-        name: value
-        for name, _, value in rows
-        if name.partition("{")[0] not in counters and not OF_THE_PROCESS.match(name.partition("{")[0])
-    }
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kills")
@@ -154,9 +116,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> dict[str, str]:
+def whole(folder: Path) -> Shown:
     """What an uninterrupted run shows."""
-    return shown(folder / "whole", {})
+    return watched(folder / "whole", {})
 
 
 FEW = {5: 1, 11: 1}
@@ -165,15 +127,10 @@ MANY = dict.fromkeys(range(1, PARTS), 2)
 
 @pytest.mark.parametrize("kills", [FEW, in_chaos(MANY)], ids=["few", "many"])
 def test_page_metrics_and_api_are_those_of_an_uninterrupted_run(
-    folder: Path, whole: dict[str, str], kills: Mapping[int, int]
+    folder: Path, whole: Shown, kills: Mapping[int, int]
 ) -> None:
     shutil.rmtree(folder / "killed", ignore_errors=True)
-    killed = shown(folder / "killed", kills)
-    for path in SEEN:
-        if path == "/metrics":
-            assert lasting(killed[path]) == lasting(whole[path])
-        else:
-            assert CLOCK.sub("", killed[path]) == CLOCK.sub("", whole[path]), path
+    assert_the_same(watched(folder / "killed", kills), whole)
     for channel in ("results", "recalibrations", "alarms"):
         again, once = ((folder / name / f"{channel}.jsonl").read_bytes() for name in ("killed", "whole"))
         assert again == once

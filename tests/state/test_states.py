@@ -83,6 +83,17 @@ def test_any_cut_of_the_windows_into_runs_gives_the_same_states_and_bytes(told: 
     assert last_of_each_key(whole)
 
 
+@pytest.mark.parametrize("told", STREAMS, ids=lambda told: told.plan.changes)
+def test_what_is_taken_up_is_what_was_known_in_the_same_order(told: Told) -> None:
+    states, sink = taken_up(MemoryLog(), told.concerns)
+    committed(states, sink, told.story())
+    again, _ = taken_up(sink.log, told.concerns)
+    assert states_of(again) == states_of(states)
+    for segment, known in states.all()["s"].items():
+        restored = again.of("s", segment).entries(WINDOWS)
+        assert [list(one.tests) for one in restored] == [list(one.tests) for one in known.entries(WINDOWS)]
+
+
 def test_what_a_refused_commit_held_is_taken_back() -> None:
     concerns = concerns_of(StatePlan(1, 1), streams.reference())
     states, sink = taken_up(MemoryLog(), concerns)

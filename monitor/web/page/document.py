@@ -1,5 +1,6 @@
 """The whole page: which cards stand on it."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,8 +34,16 @@ def document(snapshot: Snapshot, now: float, stream: str = "") -> str:
         flow=_flow(snapshot.flow, snapshot.started, now),
         unpublished=sorted(snapshot.flow.unpublished),
         in_parts=sorted(snapshot.flow.spread - snapshot.flow.unpublished),
-        rejected=sorted(snapshot.flow.rejected.items(), key=lambda item: -item[1])[:MOST_REASONS],
+        rejected=_rejected(snapshot.flow),
     )
+
+
+def _rejected(flow: Flow) -> list[tuple[str, int]]:
+    """The most frequent reasons, over all streams."""
+    counts = Counter[str]()
+    for (_, reason), count in flow.rejected.items():
+        counts[reason] += count
+    return [(reason, count) for reason, count in counts.most_common(MOST_REASONS) if count]
 
 
 def _moved(snapshot: Snapshot, names: Sequence[str]) -> int:
