@@ -14,7 +14,7 @@ from monitor.observers.metric_catalogue import CATALOGUE
 Shown = Mapping[str, str]
 """By path: what an answer holds."""
 
-CLOCK = re.compile(r'of \d\d:\d\d:\d\d UTC|(?s:<dl class="facts">.*?</dl>)|<p class="muted">Rejected: [^<]*</p>')
+CLOCK = re.compile(r'of \d\d:\d\d:\d\d UTC|(?s:<dl class="facts">.*?</dl>)|<p class="muted">Rejected: [^<]*</p>\n')
 """When a page was rendered, and how the process stands."""
 
 OF_THE_PROCESS = re.compile(

@@ -14,6 +14,7 @@ one window in ten thousand is by chance.
 All of it is a value: `judged` gives what is said of a window, and the normal after it.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -44,6 +45,8 @@ from monitor.tolerances import (
 _Item = TypeVar("_Item")
 
 MEMORIES = (2.0, 4.0, 8.0, 16.0)
+LEAST_SQUARE = 1e-300
+"""Has a logarithm."""
 
 
 class RecentNormal(msgspec.Struct, frozen=True):
@@ -65,6 +68,11 @@ class RecentNormal(msgspec.Struct, frozen=True):
     """By what the class mix of each was off."""
     unknown: tuple[bool, ...] = ()
     """Whether it had an unknown class."""
+
+    @property
+    def profiles(self) -> Matrix:
+        """The means, a row for each memory."""
+        return np.frombuffer(self.means, np.float32).reshape(len(MEMORIES), -1).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,14 +134,14 @@ def begun(of_reference: Lens) -> RecentNormal:
             if block.input_weights is not None:
                 own = of_reference.input_statistic(away, block.input_weights)
                 inputs = _longer(inputs, _log(own / resting))
-            gap = block.profile.less(_means(normal)[best]).shares
+            gap = block.profile.less(normal.profiles[best]).shares
             normal = msgspec.structs.replace(
                 normal,
                 statistics=_longer(normal.statistics, statistic),
                 input_statistics=inputs,
                 gaps=_longer(normal.gaps, tuple(gap.tolist())),
             )
-        normal = _with_profile(normal, block.profile)
+        normal = _with_profile(normal, block.profile, normal.profiles)
         raw = raw + (block.mean - raw) / np.array(normal.weights)[:, None]
     return normal
 
@@ -146,16 +154,19 @@ def judged(
     `reference` is the verdict against the reference: what lies where no class was, no other window can tell.
     """
     profile, normal = examined.profile, normal if normal.windows else examined.begun
-    if not normal.windows or len(_means(normal)[0]) != profile.parts.size:
-        return None, _with_profile(RecentNormal(), profile)
-    away = _away(normal, profile)
+    means = normal.profiles
+    if not normal.windows or means.shape[1] != profile.parts.size:
+        return None, _with_profile(RecentNormal(), profile, means)
+    away = _away(normal, profile, means)
     known = len(normal.statistics) >= FEWEST_BLOCKS
-    baseline = _baseline(normal, away, reference, examined, level) if known else None
-    inputs, statistic = normal.input_statistics, _capped(away.statistic, normal.statistics)
+    law = _law(normal.statistics) if known else None
+    baseline = None if law is None else _baseline(normal, away, law, reference, examined, level)
+    inputs, statistic = normal.input_statistics, _capped(away.statistic, law)
+    input_law = _law(inputs) if len(inputs) >= FEWEST_BLOCKS else None
     after = msgspec.structs.replace(
-        _with_profile(normal, profile, share=float(np.exp((statistic - away.statistic) / 2))),
+        _with_profile(normal, profile, means, share=math.exp((statistic - away.statistic) / 2)),
         statistics=_longer(normal.statistics, statistic),
-        input_statistics=_longer(inputs, _capped(away.inputs, inputs)) if profile.inputs.size else (),
+        input_statistics=_longer(inputs, _capped(away.inputs, input_law)) if profile.inputs.size else (),
         gaps=_longer(normal.gaps, tuple(away.profile.shares.tolist())),
         unknown=_longer(normal.unknown, reference is Verdict.UNKNOWN_CLASS),
     )
@@ -180,20 +191,22 @@ class _Away:
     """1 + 1 / n for a mean of n windows."""
 
 
-def _away(normal: RecentNormal, profile: WindowProfile) -> _Away:
+def _away(normal: RecentNormal, profile: WindowProfile, means: Matrix) -> _Away:
     best = _best(normal)
-    mean = _means(normal)[best]
+    mean = means[best]
     away, resting = profile.less(mean), 1 + 1 / normal.weights[best]
     unit = profile.relative * resting
     return _Away(away, mean, _log_square(away.whole, unit), _log_square(away.inputs, unit), unit, resting)
 
 
-def _baseline(normal: RecentNormal, away: _Away, reference: Verdict, named: Examined, level: float) -> Baseline:
+def _baseline(
+    normal: RecentNormal, away: _Away, law: Law, reference: Verdict, named: Examined, level: float
+) -> Baseline:
     """The questions of `verdict`: does it fit, did the mix move, does one feature explain it.
 
     Two thirds of the level are the fit's; features are only looked at where it does not fit.
     """
-    p_value, effect = _law(normal.statistics).p_value(float(np.exp(away.statistic))), _effect(away)
+    p_value, effect = law.p_value(math.exp(away.statistic)), _effect(away)
     fits = not (p_value < 2 / 3 * level and effect >= FIT_FLOOR)
     shares = away.mean[away.profile.ends[-1] :]
     before, now = _simplex(shares), _simplex(shares + away.profile.shares)
@@ -250,11 +263,11 @@ def _moved(normal: RecentNormal, away: _Away, level: float) -> tuple[list[int], 
         return [], False
     alone = _squares(profile.alone, profile.of_feature, features) / away.unit
     drops = _squares(profile.apart, profile.of_feature, features) / away.unit
-    usual = max(float(np.exp(np.mean(normal.input_statistics))) / profile.inputs.size, 1.0)
+    usual = max(math.exp(sum(normal.input_statistics) / len(normal.input_statistics)) / profile.inputs.size, 1.0)
     adjusted = holm(np.asarray(fdtrc(sizes, number - sizes, alone / sizes / usual)))
     worst = int(np.argmax(drops))
     # What is left is a sum over fewer coordinates than the statistics that it is held against.
-    left = (float(np.exp(away.inputs)) - drops[worst]) / max(profile.inputs.size - sizes[worst], 1)
+    left = (math.exp(away.inputs) - drops[worst]) / max(profile.inputs.size - sizes[worst], 1)
     explained = _law(normal.input_statistics).p_value(left * profile.inputs.size) >= level
     moved = [int(features[k]) for k in np.argsort(-alone, kind="stable") if adjusted[k] < level]
     if explained:
@@ -271,18 +284,23 @@ def _squares(values: Vector, of_feature: Labels, features: Labels) -> Vector:
 def _effect(away: _Away) -> float:
     """What differs beyond sampling error, in pooled standard deviations."""
     values, free = away.profile.sampling, away.profile.sampling.size - away.profile.shares.size + 1
-    return float(np.sqrt(max(float((values**2).sum()) - free * away.resting / away.profile.rows, 0.0)))
+    return math.sqrt(max(float(values @ values) - free * away.resting / away.profile.rows, 0.0))
 
 
 def _mix_p(gap: Vector, gaps: Matrix) -> float:
     """(N - q) / (q N) g' S^-1 g ~ F(q, N - q): S is that of the last gaps, worth N, drawn to its diagonal for many
     classes."""
     number, free = len(gaps), gap.size - 1
-    square = gaps[:, :-1].T @ gaps[:, :-1] / number
-    drawn = free / (free + number)
-    covariance = (1 - drawn) * square + drawn * np.diag(np.diag(square)) if free > 1 else square
-    ridge = 1e-10 * max(float(np.trace(covariance)), 1e-12)  # a class that never varies has no inverse
-    statistic = float(gap[:-1] @ np.linalg.solve(covariance + ridge * np.eye(free), gap[:-1]))
+    covariance = gaps[:, :-1].T @ gaps[:, :-1] / number
+    own = covariance.diagonal().copy()
+    ridge = 1e-10 * max(float(own.sum()), 1e-12)  # a class that never varies has no inverse
+    if free > 1:
+        drawn = free / (free + number)
+        covariance *= 1 - drawn
+        own *= drawn
+        covariance.flat[:: free + 1] += own
+    covariance.flat[:: free + 1] += ridge
+    statistic = float(gap[:-1] @ np.linalg.solve(covariance, gap[:-1]))
     worth = RECENT_INDEPENDENT * number
     left = max(worth - free, LEAST_ROWS)
     return float(fdtrc(free, left, statistic * left / (free * worth)))
@@ -293,26 +311,23 @@ def _simplex(shares: Vector) -> Vector:
     return np.asarray(cut / cut.sum())
 
 
-def _with_profile(normal: RecentNormal, profile: WindowProfile, share: float = 1.0) -> RecentNormal:
+def _with_profile(normal: RecentNormal, profile: WindowProfile, before: Matrix, share: float = 1.0) -> RecentNormal:
     """One window more in the means, which go this share of the way to it, and how far it was from each of them."""
     if not normal.windows:
         means = np.tile(profile.parts.astype(np.float32), (len(MEMORIES), 1))
         return RecentNormal(1, means.tobytes(), (1.0,) * len(MEMORIES), ((),) * len(MEMORIES))
-    before = _means(normal)
-    misses = [_log_square(profile.less(mean).whole) for mean in before]
-    weights = [weight * (1 - 1 / memory) + 1 for weight, memory in zip(normal.weights, MEMORIES, strict=True)]
-    means = before + share * (profile.parts - before) / np.array(weights)[:, None]
+    away = profile.parts - before
+    whole = away[:, : profile.ends[0]]
+    misses = np.log(np.maximum(np.einsum("ij,ij->i", whole, whole), LEAST_SQUARE)).tolist()
+    weights = tuple(weight * (1 - 1 / memory) + 1 for weight, memory in zip(normal.weights, MEMORIES, strict=True))
+    means = before + away * (share / np.array(weights))[:, None]
     return msgspec.structs.replace(
         normal,
         windows=normal.windows + 1,
         means=means.astype(np.float32).tobytes(),
-        weights=tuple(weights),
+        weights=weights,
         misses=tuple(_longer(past, latest) for past, latest in zip(normal.misses, misses, strict=True)),
     )
-
-
-def _means(normal: RecentNormal) -> Matrix:
-    return np.asarray(np.frombuffer(normal.means, np.float32).reshape(len(MEMORIES), -1), dtype=np.float64)
 
 
 def _best(normal: RecentNormal) -> int:
@@ -327,8 +342,8 @@ def _law(before: Sequence[float]) -> Law:
     return Law.of_logs(before, RECENT_INDEPENDENT)
 
 
-def _capped(log: float, before: Sequence[float]) -> float:
-    return log if len(before) < FEWEST_BLOCKS else min(log, _law(before).largest(RECENT_CAP))
+def _capped(log: float, law: Law | None) -> float:
+    return log if law is None else min(log, law.largest(RECENT_CAP))
 
 
 def _longer(past: tuple[_Item, ...], one: _Item) -> tuple[_Item, ...]:
@@ -337,8 +352,8 @@ def _longer(past: tuple[_Item, ...], one: _Item) -> tuple[_Item, ...]:
 
 
 def _log_square(values: Vector, unit: float = 1.0) -> float:
-    return _log(float((values**2).sum()) / unit)
+    return _log(float(values @ values) / unit)
 
 
 def _log(square: float) -> float:
-    return float(np.log(max(square, 1e-300)))
+    return math.log(max(square, LEAST_SQUARE))
