@@ -4,8 +4,9 @@ Runs that were killed, or whose streams moved between processes, have to show wh
 """
 
 import re
+import time
 import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import unified_diff
 from urllib.parse import quote
 
@@ -61,6 +62,14 @@ def metrics(text: str) -> str:
     return "\n".join(
         row for row, name in zip(rows, names, strict=True) if name not in counters and not OF_THE_PROCESS.match(name)
     )
+
+
+def assert_soon_the_same(look: Callable[[], Shown], want: Shown, seconds: float = 15.0) -> None:
+    """Word for word, once a process that has just begun has heard from the cluster how far it has read."""
+    deadline = time.monotonic() + seconds
+    while look() != want and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert_the_same(look(), want)
 
 
 def assert_the_same(got: Shown, want: Shown) -> None:

@@ -101,6 +101,10 @@ class Assessment:
         """The message as deterministic bytes."""
         return result.encode(self.to_result())
 
+    def json_with_baselines(self, message: bytes) -> bytes:
+        """The same, from the message as it was before the baselines were known."""
+        return result.with_baselines(message, to_message.baseline_results(self.baselines))
+
 
 def assess(
     window: Window,

@@ -141,7 +141,7 @@ def begun(of_reference: Lens) -> RecentNormal:
                 input_statistics=inputs,
                 gaps=_longer(normal.gaps, tuple(gap.tolist())),
             )
-        normal = _with_profile(normal, block.profile, normal.profiles)
+        normal = _with_window(normal, _away(normal, block.profile)) if normal.windows else _first(block.profile)
         raw = raw + (block.mean - raw) / np.array(normal.weights)[:, None]
     return normal
 
@@ -154,33 +154,34 @@ def judged(
     `reference` is the verdict against the reference: what lies where no class was, no other window can tell.
     """
     profile, normal = examined.profile, normal if normal.windows else examined.begun
-    means = normal.profiles
-    if not normal.windows or means.shape[1] != profile.parts.size:
-        return None, _with_profile(RecentNormal(), profile, means)
-    away = _away(normal, profile, means)
-    known = len(normal.statistics) >= FEWEST_BLOCKS
-    law = _law(normal.statistics) if known else None
-    baseline = None if law is None else _baseline(normal, away, law, reference, examined, level)
-    inputs, statistic = normal.input_statistics, _capped(away.statistic, law)
-    input_law = _law(inputs) if len(inputs) >= FEWEST_BLOCKS else None
+    if not normal.windows or len(normal.means) != len(MEMORIES) * profile.parts.astype(np.float32).nbytes:
+        return None, _first(profile)
+    away, inputs = _away(normal, profile), normal.input_statistics
+    statistic = _capped(away.statistic, away.law)
     after = msgspec.structs.replace(
-        _with_profile(normal, profile, means, share=math.exp((statistic - away.statistic) / 2)),
+        _with_window(normal, away, share=math.exp((statistic - away.statistic) / 2)),
         statistics=_longer(normal.statistics, statistic),
-        input_statistics=_longer(inputs, _capped(away.inputs, input_law)) if profile.inputs.size else (),
+        input_statistics=_longer(inputs, _capped(away.inputs, _law(inputs))) if profile.inputs.size else (),
         gaps=_longer(normal.gaps, tuple(away.profile.shares.tolist())),
         unknown=_longer(normal.unknown, reference is Verdict.UNKNOWN_CLASS),
     )
-    return baseline, after
+    return _baseline(normal, away, reference, examined, level), after
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Away:
     """How far a window is from the recent normal."""
 
+    every: Matrix
+    """The difference from the mean of each memory, and"""
+    squares: Vector
+    """the squared length of its `whole`."""
     profile: WindowProfile
-    """The difference."""
+    """The difference from the best of them."""
     mean: Vector
-    """The normal's own profile."""
+    """That mean itself."""
+    law: Law | None
+    """Of what was usual; None while too little is known."""
     statistic: float
     """ln T, in units of a window of a block's length, and"""
     inputs: float
@@ -191,25 +192,37 @@ class _Away:
     """1 + 1 / n for a mean of n windows."""
 
 
-def _away(normal: RecentNormal, profile: WindowProfile, means: Matrix) -> _Away:
-    best = _best(normal)
-    mean = means[best]
-    away, resting = profile.less(mean), 1 + 1 / normal.weights[best]
-    unit = profile.relative * resting
-    return _Away(away, mean, _log_square(away.whole, unit), _log_square(away.inputs, unit), unit, resting)
+def _away(normal: RecentNormal, profile: WindowProfile) -> _Away:
+    best, means = _best(normal), normal.profiles
+    every, resting = profile.parts - means, 1 + 1 / normal.weights[best]
+    whole = every[:, : profile.ends[0]]
+    squares, unit = np.einsum("ij,ij->i", whole, whole), profile.relative * resting
+    away = replace(profile, parts=every[best])
+    own = float(away.inputs @ away.inputs)
+    return _Away(
+        every=every,
+        squares=squares,
+        profile=away,
+        mean=means[best],
+        law=_law(normal.statistics),
+        statistic=_log(float(squares[best]) / unit),
+        inputs=_log(own / unit),
+        unit=unit,
+        resting=resting,
+    )
 
 
-def _baseline(
-    normal: RecentNormal, away: _Away, law: Law, reference: Verdict, named: Examined, level: float
-) -> Baseline:
+def _baseline(normal: RecentNormal, away: _Away, reference: Verdict, named: Examined, level: float) -> Baseline | None:
     """The questions of `verdict`: does it fit, did the mix move, does one feature explain it.
 
     Two thirds of the level are the fit's; features are only looked at where it does not fit.
     """
-    p_value, effect = law.p_value(math.exp(away.statistic)), _effect(away)
+    if away.law is None:
+        return None
+    p_value, effect = away.law.p_value(math.exp(away.statistic)), _effect(away)
     fits = not (p_value < 2 / 3 * level and effect >= FIT_FLOOR)
     shares = away.mean[away.profile.ends[-1] :]
-    before, now = _simplex(shares), _simplex(shares + away.profile.shares)
+    before, now = _simplex(np.stack([shares, shares + away.profile.shares]))
     mix_p = _mix_p(away.profile.shares, np.array(normal.gaps))
     mix_moved = mix_p < level / 3 and cohen_w(now, before) >= MIX_FLOOR
     moved, explained = ([], False) if fits else _moved(normal, away, level)
@@ -259,7 +272,8 @@ def _moved(normal: RecentNormal, away: _Away, level: float) -> tuple[list[int], 
     """
     profile, number = away.profile, len(normal.statistics)
     features, sizes = np.unique(profile.of_feature, return_counts=True)
-    if not features.size or len(normal.input_statistics) < FEWEST_BLOCKS:
+    law = _law(normal.input_statistics)
+    if not features.size or law is None:
         return [], False
     alone = _squares(profile.alone, profile.of_feature, features) / away.unit
     drops = _squares(profile.apart, profile.of_feature, features) / away.unit
@@ -268,7 +282,7 @@ def _moved(normal: RecentNormal, away: _Away, level: float) -> tuple[list[int], 
     worst = int(np.argmax(drops))
     # What is left is a sum over fewer coordinates than the statistics that it is held against.
     left = (math.exp(away.inputs) - drops[worst]) / max(profile.inputs.size - sizes[worst], 1)
-    explained = _law(normal.input_statistics).p_value(left * profile.inputs.size) >= level
+    explained = law.p_value(left * profile.inputs.size) >= level
     moved = [int(features[k]) for k in np.argsort(-alone, kind="stable") if adjusted[k] < level]
     if explained:
         first = int(features[worst])
@@ -306,21 +320,22 @@ def _mix_p(gap: Vector, gaps: Matrix) -> float:
     return float(fdtrc(free, left, statistic * left / (free * worth)))
 
 
-def _simplex(shares: Vector) -> Vector:
-    cut = np.maximum(shares.astype(np.float64), 1e-6)
-    return np.asarray(cut / cut.sum())
+def _simplex(shares: Matrix) -> Matrix:
+    cut = np.maximum(shares, 1e-6)
+    return np.asarray(cut / cut.sum(axis=1, keepdims=True))
 
 
-def _with_profile(normal: RecentNormal, profile: WindowProfile, before: Matrix, share: float = 1.0) -> RecentNormal:
+def _first(profile: WindowProfile) -> RecentNormal:
+    """What is normal after one window."""
+    means = np.tile(profile.parts.astype(np.float32), (len(MEMORIES), 1))
+    return RecentNormal(1, means.tobytes(), (1.0,) * len(MEMORIES), ((),) * len(MEMORIES))
+
+
+def _with_window(normal: RecentNormal, away: _Away, share: float = 1.0) -> RecentNormal:
     """One window more in the means, which go this share of the way to it, and how far it was from each of them."""
-    if not normal.windows:
-        means = np.tile(profile.parts.astype(np.float32), (len(MEMORIES), 1))
-        return RecentNormal(1, means.tobytes(), (1.0,) * len(MEMORIES), ((),) * len(MEMORIES))
-    away = profile.parts - before
-    whole = away[:, : profile.ends[0]]
-    misses = np.log(np.maximum(np.einsum("ij,ij->i", whole, whole), LEAST_SQUARE)).tolist()
     weights = tuple(weight * (1 - 1 / memory) + 1 for weight, memory in zip(normal.weights, MEMORIES, strict=True))
-    means = before + away * (share / np.array(weights))[:, None]
+    means = normal.profiles + away.every * (share / np.array(weights))[:, None]
+    misses = map(_log, away.squares.tolist())
     return msgspec.structs.replace(
         normal,
         windows=normal.windows + 1,
@@ -338,8 +353,9 @@ def _best(normal: RecentNormal) -> int:
     return max(range(len(MEMORIES)), key=lambda m: (-misses[m], m))
 
 
-def _law(before: Sequence[float]) -> Law:
-    return Law.of_logs(before, RECENT_INDEPENDENT)
+def _law(before: Sequence[float]) -> Law | None:
+    """None while too few windows are known."""
+    return Law.of_logs(before, RECENT_INDEPENDENT) if len(before) >= FEWEST_BLOCKS else None
 
 
 def _capped(log: float, law: Law | None) -> float:
@@ -349,10 +365,6 @@ def _capped(log: float, law: Law | None) -> float:
 def _longer(past: tuple[_Item, ...], one: _Item) -> tuple[_Item, ...]:
     """With one more, of the last ones."""
     return (*past, one)[-RECENT_WINDOWS:]
-
-
-def _log_square(values: Vector, unit: float = 1.0) -> float:
-    return _log(float(values @ values) / unit)
 
 
 def _log(square: float) -> float:

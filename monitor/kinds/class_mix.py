@@ -172,4 +172,4 @@ def _estimate(name: str, estimate: PriorEstimate) -> EstimateReading:
 
 
 def _tuple(values: NDArray[np.float64]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
+    return tuple(values.tolist())

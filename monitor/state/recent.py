@@ -5,9 +5,9 @@ For streams whose reference knows time: its hold-out was cut into blocks of a wi
 
 from dataclasses import replace
 
-from monitor.assessment import Assessment, Examined, RecentNormal, examined_by, judged
+from monitor.assessment import Assessment, Baseline, Examined, RecentNormal, examined_by, judged
 from monitor.reference import FiledReference, Reference
-from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
+from monitor.state.concern import Advanced, Concern, Seen, WindowSeen, Written
 from monitor.state.plan import StatePlan
 from monitor.tolerances import FEWEST_BLOCKS
 from monitor.windows import faults
@@ -25,7 +25,7 @@ def recent(_: StatePlan, reference: FiledReference) -> Concern[RecentNormal] | N
         if not isinstance(examined, Examined) or faults(assessment.origin.gaps):
             return Advanced(state)
         found, after = judged(state, examined, assessment.verdict)
-        return Advanced(after, seen=replace(seen, assessment=replace(assessment, recent=found)))
+        return Advanced(after) if found is None else Advanced(after, seen=_with(found, seen, assessment))
 
     examine = examined_by(reference)
     return Concern(
@@ -36,3 +36,12 @@ def recent(_: StatePlan, reference: FiledReference) -> Concern[RecentNormal] | N
         new_reference="begins anew",
         examine=lambda _, assessment: examine(assessment) if isinstance(assessment, Assessment) else None,
     )
+
+
+def _with(found: Baseline, seen: WindowSeen, before: Assessment) -> WindowSeen:
+    """The window with one baseline more; its result differs in that alone."""
+    assessment, written = replace(before, recent=found), seen.written
+    if written is not None and written.assessment is before:
+        result = assessment.json_with_baselines(written.result)
+        written = Written(assessment, result, written.recalibration)
+    return replace(seen, assessment=assessment, written=written)

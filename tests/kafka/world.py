@@ -26,7 +26,7 @@ from confluent_kafka import Producer
 from monitor.arrays import Vector
 from monitor.reference.classifier import Reference
 from tests.kafka.topics import Broker, Written, read, unique
-from tests.outside import Shown, assert_the_same, only, shown
+from tests.outside import Shown, assert_soon_the_same, assert_the_same, only, shown
 from tests.processes import wait_until
 
 START_MS = 1_763_456_400_000
@@ -330,6 +330,7 @@ def uninterrupted(setup: Setup) -> tuple[dict[bytes, list[bytes]], Shown]:
     """What one undisturbed member says about the whole topic, and what it then shows."""
     member = setup.create().member()
     setup.wait_for(len(setup.world.windows), 240, [member])
+    time.sleep(2.5)  # it hears once a second from the cluster how far it has read
     outside = shown(member.address, setup.world.streams)
     member.stop()
     published = setup.published()
@@ -387,7 +388,7 @@ def assert_shown(setup: Setup, living: Sequence[Member], want: Shown) -> None:
         member.stop()
     last = setup.member("last")
     wait_until(lambda: last.shares == everything.keys(), "one member has them all", 90)
-    assert_the_same(shown(last.address, setup.world.streams), want)
+    assert_soon_the_same(lambda: shown(last.address, setup.world.streams), want)
     last.stop()
 
 

@@ -38,6 +38,7 @@ def test_alarms_follow_the_recent_normal_and_the_reference_stays_a_state() -> No
     alarms, published = [], []
     for seen in hours(30, change_at=10):
         told, _ = states.advance(seen, {})
+        assert told.result_message == told.assessment.to_json()
         published.append(msgspec.json.decode(told.result_message, type=WindowResult))
         alarms.append(states.of("s").state(AlarmState))
     assert any(one.alarm for one in alarms[10:14])

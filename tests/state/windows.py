@@ -8,7 +8,7 @@ import numpy as np
 
 from connectors.memory import MemorySink
 from monitor.arrays import UNLABELLED
-from monitor.assessment import assess
+from monitor.assessment import assess, encode
 from monitor.assessment.message import Versions
 from monitor.labels import LabelCounts, Outcome, OutcomeResult, Settlement
 from monitor.labels.learning import Settled
@@ -16,7 +16,7 @@ from monitor.labels.outcomes import Realised
 from monitor.reference.classifier import Reference
 from monitor.service.notices import Observer, OutcomeKnown, StateAdvanced
 from monitor.service.stream_states import StreamStates
-from monitor.state import AnyConcern, Budget, Seen, StatePlan, WindowSeen, concerns_of, examined, owner
+from monitor.state import AnyConcern, Budget, Seen, StatePlan, WindowSeen, Written, concerns_of, examined, owner
 from monitor.state.recent_labels import PCC
 from monitor.windows import Window, WindowKey, WindowSummary
 from tests.assessment import worlds
@@ -46,7 +46,8 @@ def assessed(window: Window, reference: Reference, plan: StatePlan) -> WindowSee
     """A window as the loop shows it to the concerns of a stream with this plan."""
     assessment = assess(window, reference)
     found = examined(concerns_of(plan, reference), window, assessment)
-    return WindowSeen(assessment, WindowSummary.of(window, 2), 0.0, examined=found)
+    written = Written(assessment, assessment.to_json(), encode(assessment.recalibration))
+    return WindowSeen(assessment, WindowSummary.of(window, 2), 0.0, examined=found, written=written)
 
 
 class Shown:
