@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 from threadpoolctl import threadpool_limits
 
+from monitor.errors import ShiftwatchError
 from tests.bench.options import options
 from tests.bench.streams.cells import cell, known, made, usual_block
 from tests.bench.streams.measures import Figures
@@ -75,7 +76,10 @@ def main() -> None:
         streams += made()
     models = list(MODELS)[:1] if given.quick else list(MODELS)
     with threadpool_limits(1):
-        found = study(streams[:1] if given.quick else streams, models, given.state)
+        try:
+            found = study(streams[:1] if given.quick else streams, models, given.state)
+        except ShiftwatchError as error:
+            raise SystemExit(f"this stream cannot be judged: {error}") from error
     text = page(found, " ".join(["python -m tests.bench.streams", *sys.argv[1:]]), missing, _law())
     print(text)
     if given.report:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from monitor.tolerances import FEWEST_BLOCKS, MINIMUM_EVENTS
 from tests.bench.streams import measures, rolling, watched
 from tests.bench.streams.injected import INJECTED
 from tests.bench.streams.made import KINDS, made_up
@@ -68,7 +69,7 @@ def cell(table: Table, block: int, name: str) -> Figures:
     """All figures of one model on one stream in windows of one length."""
     over = Watched.of(table, trained(MODELS[name], table), block)
     began = time.process_time()
-    reference = over.reference(over.held or [slice(table.fifth, 2 * table.fifth)])
+    reference = over.reference(over.held)
     built = time.process_time() - began
     seen = list(watched.followed(over, reference))
     scores, harmed = measures.harm(over, seen)
@@ -112,5 +113,9 @@ def _remarks(over: Watched) -> Iterator[str]:
         yield f"the last {len(over.held)} of {blocks} blocks of the hold-out are used"
     if windows > len(over.windows):
         yield f"the first {len(over.windows)} of {windows:,} windows are looked at"
-    if blocks < 10:
-        yield f"the hold-out has {blocks} blocks; ten are needed to know how much they differ"
+    if over.block < MINIMUM_EVENTS:
+        yield f"windows of {over.block} events are not judged: they need {MINIMUM_EVENTS}"
+    elif not over.windows:
+        yield "there is no whole window after the hold-out"
+    elif blocks < FEWEST_BLOCKS:
+        yield f"the hold-out has {blocks} blocks; {FEWEST_BLOCKS} are needed to know how much they differ"

@@ -72,7 +72,10 @@ def page(cells: Sequence[Figures], command: str, missing: Sequence[str], law: st
             "",
             tables.markdown(
                 ["stream", "window", "model", "ms a window", "s a reference"],
-                [(*_name(one), f"{one.window_ms:.1f}", f"{one.reference_s:.2f}") for one in cells],
+                [
+                    (*_name(one), f"{one.window_ms:.1f}" if one.windows else "-", f"{one.reference_s:.2f}")
+                    for one in cells
+                ],
             ),
         ]
     )

@@ -16,27 +16,32 @@ import numpy as np
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.ports.schema import Feature, FeatureKind
-from tests.bench.streams.text import Text, UnusableError, is_missing, number, read_text
+from tests.bench.streams.text import Text, UnusableError, distinct_names, is_missing, number, read_text
 
 ROWS = 500_000
 CELLS = 15_000_000
 """The first so many rows are looked at, or as many as have so many fields,"""
 COLUMNS = 60
 """and the first so many columns beside the target."""
-LEAST_ROWS = 1_000
+LEAST_ROWS = 500
+"""A fifth of them is the smallest hold-out that can be judged by."""
 CLASSES = 8
 """The most frequent classes; the others are one."""
-RARE = 0.01
-"""A class with a smaller share of the training or of the hold-out rows is rare, and so is one with fewer than"""
-RARE_ROWS = 25
+RARE_ROWS = 10
+"""A class with fewer rows in the training part or in the hold-out is rare."""
 CATEGORIES = 50
 """Categories told apart, the most frequent first."""
 TARGETS = ("target", "class", "label", "y", "outcome")
 MOSTLY = 0.95
 """A column is what this share of its values is."""
-DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2})?")
-FORMATS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d")
-CLOCKS = ("", " %H:%M", " %H:%M:%S")
+DATE = re.compile(r"\w{1,9}[-/. ]{1,2}\w{1,9}[-/., ]{1,2}\d{1,4}([ T]\d{1,2}:\d{2})?")
+FORMATS = (
+    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d"),
+    *("%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d-%b-%Y"),
+)
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+"""A time of day, as seconds since midnight."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,6 +108,12 @@ def from_file(
             remarks.append(f"{text.names[j]} is left out: it says nothing, or names each row")
             continue
         categories, values = column
+        if not categories and _counts_rows(values[known]):
+            remarks.append(f"{text.names[j]} is left out: it rises or falls with the rows, as a time or a row's number")
+            continue
+        strays = 0 if categories else int((np.isnan(values) & ~np.array([is_missing(f) for f in fields[j]])).sum())
+        if strays:
+            remarks.append(f"{strays:,} values of {text.names[j]} are no numbers: they count as missing")
         kind: FeatureKind = "category" if categories else "number"
         features.append(Feature(text.names[j], kind, categories))
         parts.append(values[known])
@@ -110,7 +121,10 @@ def from_file(
         raise UnusableError(f"{path.name}: no column beside the target says anything")
     labels, classes, said = _classes(answers[known].tolist(), cuts)
     table = Table(name or path.stem, tuple(features), np.column_stack(parts), labels, classes, (*remarks, *said))
-    return with_frequent_classes(table)
+    try:
+        return with_frequent_classes(table)
+    except UnusableError as error:
+        raise UnusableError(f"{error} (the target is {text.names[wanted]!r})") from error
 
 
 def with_frequent_classes(table: Table) -> Table:
@@ -121,14 +135,17 @@ def with_frequent_classes(table: Table) -> Table:
     )
     fewest = np.minimum(train, held)
     order = np.argsort(-fewest, kind="stable")
-    frequent = [int(y) for y in order[:CLASSES] if fewest[y] >= max(RARE_ROWS, RARE * fifth)]
+    frequent = [int(y) for y in order[:CLASSES] if fewest[y] >= RARE_ROWS]
     rare = [y for y in range(count) if y not in frequent]
     if not rare and count > 1:
         return table
-    merged = min(int(train[rare].sum()), int(held[rare].sum())) >= max(RARE_ROWS, RARE * fifth) and len(frequent) > 0
+    merged = min(int(train[rare].sum()), int(held[rare].sum())) >= RARE_ROWS and len(frequent) > 0
     kept = sorted(frequent)
     if len(kept) + merged < 2:
-        raise UnusableError(f"{table.name}: fewer than two classes have events in each of the first two fifths")
+        raise UnusableError(
+            f"{table.name}: fewer than two classes have {RARE_ROWS} rows in each of the first two fifths: a model is "
+            "trained on one, its reference is built from the other"
+        )
     number = np.full(count, len(kept) if merged else -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))
     labels = number[table.labels]
@@ -186,12 +203,30 @@ def _column(fields: Sequence[str]) -> tuple[tuple[str, ...], Vector] | None:
         return (), _finite([number(field) for field in fields])
     if sum(_seconds(field) is not None for field in probe) >= MOSTLY * len(probe):
         return (), _finite([_seconds(field) for field in fields])
+    if all(CLOCK.fullmatch(field) for field in probe):
+        return (), _finite([_of_day(field) for field in fields])
     counts = Counter(present)
     if len(counts) > max(CATEGORIES, len(present) / 2):
         return None
     frequent = tuple(sorted(name for name, _ in counts.most_common(CATEGORIES)))
     codes = {name: float(code) for code, name in enumerate(frequent)}
     return frequent, np.array([np.nan if is_missing(f) else codes.get(f, float(len(frequent))) for f in fields])
+
+
+def _counts_rows(values: Vector) -> bool:
+    """Whether a column only ever rises, or falls, and hardly ever stays: it tells which row this is."""
+    steps = np.diff(values[~np.isnan(values)])
+    moving = steps[steps != 0]
+    return bool(moving.size > steps.size / 2 and (np.all(moving > 0) or np.all(moving < 0)))
+
+
+def _of_day(field: str) -> float | None:
+    found = CLOCK.fullmatch(field)
+    return (
+        None
+        if found is None
+        else sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True))
+    )
 
 
 def _finite(values: list[float | None]) -> Vector:
@@ -219,17 +254,17 @@ def _seconds(field: str) -> float | None:
 
 
 def _classes(answers: list[str], cuts: Sequence[float]) -> tuple[Labels, tuple[str, ...], list[str]]:
-    """Class numbers and names. A number of many values is cut: as said, or into thirds of the training rows."""
+    """Class numbers and names. A number of many values is cut: as said, or into thirds of the first two fifths."""
     distinct = sorted(set(answers))
     values = [number(answer) for answer in answers]
     numeric = all(value is not None for value in values)
     if not cuts and not (numeric and len(distinct) > 3 * CLASSES):
         place = {name: y for y, name in enumerate(distinct)}
-        return np.array([place[answer] for answer in answers]), tuple(distinct), []
+        return np.array([place[answer] for answer in answers]), distinct_names(distinct), []
     if not numeric:
         raise UnusableError("the target is to be cut, and is not a number everywhere")
     found = np.array(values, dtype=np.float64)
-    chosen = cuts or np.unique(np.quantile(found[: found.size // 5], [1 / 3, 2 / 3])).tolist()
+    chosen = cuts or np.unique(np.quantile(found[: 2 * (found.size // 5)], [1 / 3, 2 / 3])).tolist()
     edges = [f"{cut:g}" for cut in chosen]
     names = (f"up to {edges[0]}", *(f"{low} to {high}" for low, high in pairwise(edges)))
     remark = f"the target is a number of {len(distinct):,} values: its classes are cut at {', '.join(edges)}"

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from monitor.ports.schema import Feature
 from tests.bench.streams import __main__ as bench
+from tests.bench.streams.cells import cell
 from tests.bench.streams.made import KINDS, made_up
 from tests.bench.streams.measures import auc, spearman
+from tests.bench.streams.models import MODELS, trained
 from tests.bench.streams.page import page
 from tests.bench.streams.table import LEAST_ROWS, Table, from_file
 from tests.bench.streams.text import UnusableError
@@ -54,6 +57,17 @@ ODD = {
     "many classes": lines(lambda i: f"{X[i]},{i % 7},c{min(i * 37 % 101, 40)}", DAY),
     "a target that is a number": lines(lambda i: f"{X[i]},{i % 7},{X[i] * 2 + i % 7:.3f}", DAY),
     "a feature that is missing in the training rows": lines(lambda i: f"{X[i]},{i % 7 if i > 400 else ''},{Y[i]}"),
+    "names with quotes": lines(lambda i: f"{X[i]};{i % 7};{Y[i]}'\"", 'x "one";back\\slash;class'),
+    "numbers as names": lines(lambda i: f"{X[i]},{i % 7},{i % 2}", "0,1,target"),
+    "money, percents and times of day": lines(
+        lambda i: f'"$1,{100 + i % 900}.50",{i % 99}%,{i % 24}:{i % 60:02},{Y[i]}'
+    ),
+    "a number with stray words": lines(lambda i: f"{X[i] if i % 40 else 'error'},{i % 7},{Y[i]}", DAY),
+    "the number of the row": lines(lambda i: f"{i},{X[i]},{Y[i]}", ",x,class"),
+    "dates in words": lines(lambda i: f"{X[i]},'Mar {1 + i % 28}, 2026',{Y[i]}".replace("'", '"'), "x,when,class"),
+    "another program's separator line": "sep=;\n" + PLAIN.replace(",", ";"),
+    "a very rare class": lines(lambda i: f"{X[i]},{i % 7},{'fraud' if i % 20 == 7 else 'fine'}", DAY),
+    "a target that rises": lines(lambda i: f"{X[i]},{i % 7},{i + X[i]}", DAY),
     "nulls and an odd encoding": PLAIN.replace("yes", "\xfcber\0"),
 }
 
@@ -85,6 +99,34 @@ def test_a_table_is_the_same_however_it_is_written(tmp_path: Path) -> None:
     assert (from_file(packed).rows == plain.rows).all()
 
 
+def test_what_tells_the_row_is_no_feature_and_what_is_no_number_counts_as_missing(tmp_path: Path) -> None:
+    numbered = table(ODD["the number of the row"], tmp_path)
+    assert [feature.name for feature in numbered.features] == ["x"]
+    assert "x0 is left out: it rises or falls with the rows" in " ".join(numbered.remarks)
+    strays = table(ODD["a number with stray words"], tmp_path)
+    assert "30 values of x are no numbers: they count as missing" in strays.remarks
+    assert np.isnan(strays.rows[::40, 0]).all()
+
+
+def test_money_percents_and_times_of_day_are_numbers(tmp_path: Path) -> None:
+    found = table(ODD["money, percents and times of day"], tmp_path)
+    assert [feature.kind for feature in found.features] == ["number"] * 3
+    assert found.rows[61].tolist() == [1161.5, 61.0, 13 * 3600 + 60]
+
+
+@pytest.mark.parametrize(("block", "why"), [(5_000, "no whole window"), (60, "windows of 60 events are not judged")])
+def test_windows_of_no_use_are_said_to_be(block: int, why: str, tmp_path: Path) -> None:
+    assert any(why in remark for remark in cell(table(PLAIN, tmp_path), block, "logistic").remarks)
+
+
+def test_a_rare_class_is_among_the_rows_that_a_model_is_trained_on() -> None:
+    labels = np.zeros(200_000, dtype=np.int64)
+    labels[[3, 11, 17, *range(1_000, 100_000, 997)]] = 1
+    rows = np.random.default_rng(0).normal(size=(labels.size, 1))
+    stream = Table("rare", (Feature("x"),), rows, labels, ("no", "yes"))
+    assert trained(MODELS["naive Bayes"], stream)(rows[:5]).shape == (5, 2)
+
+
 def test_the_target_is_found_by_name_and_by_number(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
     path.write_text(PLAIN)
@@ -98,7 +140,9 @@ def test_the_target_is_found_by_name_and_by_number(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("", "no rows"),
-        ("x,y\n1,a\n", "1,000 rows"),
+        ("x,y\n1,a\n", "500 rows"),
+        ("\0\1\2\3" * 500, "want a table of text"),
+        ("PK\3\4 and no more", "packed, and broken"),
         (lines(lambda i: f"{X[i]},a", "x,class"), "fewer than two classes"),
         (lines(lambda i: f"{X[i]},{'a' if i < 600 else 'b'}", "x,class"), "fewer than two classes"),
         (lines(lambda i: f"id{i},{Y[i]}", "x,class"), "no column beside the target"),

@@ -8,8 +8,10 @@ import csv
 import gzip
 import io
 import re
+import zipfile
+import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +21,14 @@ PROBED = 200
 """Rows that decide about delimiter and header."""
 FIELD = 1_000_000
 """The longest field, in characters."""
-COMMENT = re.compile(r"\s*[#%@]")
+ODD = 0.02
+"""A file with a larger share of characters that cannot be printed is no text."""
+COMMENT = re.compile(r"\s*([#%@]|sep=)")
+GROUPED = re.compile(r"[-+]?\d{1,3}(,\d{3})+\.\d+|[-+]?\d{1,3}(,\d{3}){2,}|[-+]?\d{1,3}(\.\d{3})+,\d+")
+"""A number in groups of three: 1,234.5 or 1,234,567 or 1.234,5; but 1,234 is taken for 1.234."""
+UNITS = "$€£¥% "
+NUMERIC = 0.95
+"""A column with so large a share of numbers has a name that is none."""
 
 
 class UnusableError(Exception):
@@ -46,7 +55,10 @@ def read_text(path: Path) -> Text:
     """The table of a file, plain or compressed by gzip."""
     if not path.is_file():
         raise UnusableError(f"{path}: no such file")
-    content = _decoded(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
+    content = _decoded(_unpacked(path))
+    odd = sum(not (c.isprintable() or c.isspace()) for c in content[:FIELD])
+    if odd > ODD * min(len(content), FIELD):
+        raise UnusableError(f"{path}: want a table of text, got something else")
     comments = _comments(content)
     delimiter = _delimiter(content, comments)
     first: list[list[str]] = []
@@ -58,7 +70,7 @@ def read_text(path: Path) -> Text:
         raise UnusableError(f"{path}: the file holds no rows")
     width = Counter(map(len, first)).most_common(1)[0][0]
     header = len(first[0]) == width and _is_header(first[0], [row for row in first[1:] if len(row) == width])
-    names = _distinct(first[0]) if header else tuple(f"x{j}" for j in range(width))
+    names = distinct_names(first[0]) if header else tuple(f"x{j}" for j in range(width))
     return Text(content, delimiter, comments + header, names)
 
 
@@ -68,15 +80,50 @@ def is_missing(text: str) -> bool:
 
 
 def number(text: str) -> float | None:
-    """A field as a number; a comma may stand for the point. None where it is none."""
+    """A field as a number, with a unit of money or percent or without; a comma may stand for the point.
+
+    None where it is none.
+    """
     try:
         return float(text)
     except ValueError:
         pass
+    bare = text.strip(UNITS)
+    if GROUPED.fullmatch(bare):
+        point = max(bare.rfind("."), bare.rfind(",")) if "." in bare else len(bare)
+        bare = re.sub("[.,]", "", bare[:point]) + "." + bare[point + 1 :]
     try:
-        return float(text.replace(",", ".")) if text.count(",") == 1 else None
+        return float(bare.replace(",", ".")) if bare.count(",") <= 1 else None
     except ValueError:
         return None
+
+
+def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Each name once and printable; what has none, or another's, is known by its position as well."""
+    found = list[str]()
+    for j, name in enumerate(names):
+        told = "".join(c for c in name if c.isprintable() and c not in '"\\').strip() or f"x{j}"
+        while told in found:
+            told = f"{told} ({j})"
+        found.append(told)
+    return tuple(found)
+
+
+def _unpacked(path: Path) -> bytes:
+    """The bytes of a file, or of what is packed in it: known by how it begins, whatever it is called."""
+    content = path.read_bytes()
+    try:
+        if content.startswith(b"\x1f\x8b"):
+            return gzip.decompress(content)
+        if content.startswith(b"PK\x03\x04"):
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+                if len(names) == 1:
+                    return archive.read(names[0])
+            raise UnusableError(f"{path}: want a table of text, got an archive of {len(names)} files")
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise UnusableError(f"{path}: packed, and broken ({error})") from error
+    return content
 
 
 def _decoded(content: bytes) -> str:
@@ -140,22 +187,19 @@ def _delimiter(content: str, comments: int) -> str | None:
 
 
 def _is_header(first: list[str], others: list[list[str]]) -> bool:
-    """Names are numbered from 0, or are no numbers: above columns of numbers, or above others that never have them."""
-    if first == [str(j) for j in range(len(first))]:
-        return True
-    if not others or any(number(name) is not None for name in first):
+    """Whether names stand in the first row: above a column of numbers one that is none, or none that is a value.
+
+    Names that are numbers count the columns, from 0 or 1.
+    """
+    numbers = [name for name in first if number(name) is not None]
+    counted = len(numbers) > 2 and any(numbers == [str(j + k) for j in range(len(numbers))] for k in (0, 1))
+    if not others or is_missing("".join(first)):
         return False
     columns = list(zip(*others, strict=True))
-    numeric = any(sum(number(text) is not None for text in column) > len(column) / 2 for column in columns)
-    return numeric or not any(name in column for name, column in zip(first, columns, strict=True))
-
-
-def _distinct(names: list[str]) -> tuple[str, ...]:
-    """Each name once; what has none, or another's, is known by its position as well."""
-    found = list[str]()
-    for j, name in enumerate(names):
-        told = name or f"x{j}"
-        while told in found:
-            told = f"{told} ({j})"
-        found.append(told)
-    return tuple(found)
+    for name, column in zip(first, columns, strict=True):
+        present = [text for text in column if not is_missing(text)]
+        numeric = sum(number(text) is not None for text in present)
+        if not is_missing(name) and number(name) is None and present and numeric >= NUMERIC * len(present):
+            return True
+    words = [(name, column) for name, column in zip(first, columns, strict=True) if number(name) is None]
+    return (counted or not numbers) and not any(name in column for name, column in words)

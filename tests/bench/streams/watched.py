@@ -60,9 +60,11 @@ class Watched:
 
     @property
     def held(self) -> list[slice]:
-        """The blocks of the hold-out, the newest last; whole ones only."""
+        """The blocks of the hold-out, the newest last; whole ones only, but all of it where it is shorter than one."""
         end = 2 * self.table.fifth
         count = min(self.table.fifth // self.block, HELD_BLOCKS)
+        if not count:
+            return [slice(self.table.fifth, end)]
         return [slice(end - k * self.block, end - (k - 1) * self.block) for k in range(count, 0, -1)]
 
     @property
@@ -89,6 +91,11 @@ class Watched:
             calibration=method,
             blocks=cut(self.block, rows.size) if self.block >= MINIMUM_EVENTS else None,
         )
+
+    def has_all_classes(self, blocks: Sequence[slice]) -> bool:
+        """Whether these hold two events of each class: what a reference needs."""
+        counts = sum(np.bincount(self.table.labels[at], minlength=len(self.table.classes)) for at in blocks)
+        return bool(np.min(counts) >= 2)
 
     def plain_reference(self, blocks: Sequence[slice], method: Selection) -> Reference:
         """The same without the statistics of estimators that no verdict needs: they take longer than all the rest."""
@@ -201,7 +208,10 @@ def nested(watched: Watched, reference: Reference) -> dict[str, Tally]:
     most = int(np.clip(NESTED_ROWS // (len(held) * watched.block), 6, NESTED))
     judged: dict[str, list[Judgement]] = {"as it is": [], **{name: [] for name in INJECTED}}
     for turn, k in enumerate(evenly(len(held), most)):
-        others = watched.plain_reference([*held[:k], *held[k + 1 :]], reference.calibration.method)
+        left = [*held[:k], *held[k + 1 :]]
+        if not watched.has_all_classes(left):
+            continue
+        others = watched.plain_reference(left, reference.calibration.method)
         judged["as it is"].append(Judgement.of(assess(watched.window(held[k]), others)))
         for name, window, feature in shifted(watched, held[k], turn):
             judged[name].append(Judgement.of(assess(window, others), feature))
