@@ -175,3 +175,6 @@ DELAYS_REMEMBERED = 20
 
 # Classes up to which corrections are learned from labels: a matrix of so many squared is kept of each stream.
 LEARNED_CLASSES = 50
+
+# Labels of a window by which the relation of labels to scores is judged: they show a slope of .85 to a tenth of that.
+CONCEPT_ROWS = 5_000

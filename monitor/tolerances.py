@@ -569,3 +569,31 @@ ODD_BLOCK = 3.0
 
 # The labels of a window are taken to have come when this share of those of each class has.
 LABELS_COME = 0.95
+
+# Labels have to follow the scores otherwise by more than this before a concept shift is looked for: a slope of .85
+# instead of 1 moves a score of .9 to .87. A hold-out that knows its own slope less well tolerates so many standard
+# errors of it, and with an edge as large as the slope itself nothing can be told.
+CONCEPT_EDGE = 0.15
+CONCEPT_ERRORS = 2.6
+CONCEPT_LARGEST = 0.9
+
+# Changes beyond the edge on which stakes are laid: with all three a change of any size costs at most a few more labels.
+CONCEPT_SIZES = (0.2, 0.4, 0.8)
+
+# A concept shift by chance comes about at most once in so many windows with labels.
+CONCEPT_ONCE_IN = 1_000.0
+
+# No event is worth more evidence than this, in nats: a wrong label among scores that are sure is no concept.
+CONCEPT_STRATUM = 1.0
+
+# Scores below the inverse of its exponential, 5e-4, are not told apart: hold-outs of a few thousand cannot check them.
+CONCEPT_LOG_ODDS = 7.6
+
+# Events of the frequent class that a rare one is compared with: eight have 16/17 of the information of any number.
+CONCEPT_CONTROLS = 8
+
+# Newton steps of a fit in a few directions, from a start that is nearly right.
+CONCEPT_STEPS = 6
+
+# A bend that has less than this share of information of its own is another one's.
+SINGULAR_BEND = 1e-3

@@ -2,6 +2,7 @@
 
 from monitor.assessment.baseline import Baseline
 from monitor.assessment.classifier import Assessment, assess
+from monitor.assessment.concept import with_concept
 from monitor.assessment.message import MessagePart, WindowResult, encode, rfc3339
 from monitor.assessment.mix_rule import ClassRule, MixRule
 from monitor.assessment.prevalence import BasedOn
@@ -36,4 +37,5 @@ __all__ = [
     "judged",
     "rfc3339",
     "verdicts",
+    "with_concept",
 ]

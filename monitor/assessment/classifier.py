@@ -21,7 +21,7 @@ from monitor.assessment.harm import Harm, harm
 from monitor.assessment.known_events import UnknownShare, known_mix, unknown_share
 from monitor.assessment.mix_rule import USUAL, MixRule
 from monitor.assessment.prevalence import BasedOn, Prevalence, published
-from monitor.assessment.verdict import Evidence, Verdict, decide
+from monitor.assessment.verdict import TOO_FEW, Evidence, Verdict, decide
 from monitor.assessment.window_tests import FeatureShift, Test, feature_shifts, mix_moved, tests_of
 from monitor.calibration import Calibration
 from monitor.errors import InputError
@@ -81,6 +81,8 @@ class Assessment:
     """Of the feature map: what windows are held against each other by; empty where there are too few events."""
     recent: Baseline | None = None
     """Against what has been normal lately, where that is known."""
+    evidence: Evidence = TOO_FEW
+    """What the verdict rests on."""
     task: ClassVar[str | None] = None
 
     @property
@@ -148,15 +150,14 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
     chosen = estimates[reference.estimator]
     tests = tests_of(calibrated, reference, diagnosis, estimates, mix_rule)
     moved = mix_moved(diagnosis, tests)
-    verdict = decide(
-        Evidence(
-            enough_events=True,
-            label_shift_fits=diagnosis.label_shift_fits,
-            mix_moved=moved,
-            unknown_class=diagnosis.unknown_class,
-            inputs_explain=diagnosis.explained,
-        )
+    evidence = Evidence(
+        enough_events=True,
+        label_shift_fits=diagnosis.label_shift_fits,
+        mix_moved=moved,
+        unknown_class=diagnosis.unknown_class,
+        inputs_explain=diagnosis.explained,
     )
+    verdict = decide(evidence)
     beyond = diagnosis.unknown if verdict is Verdict.UNKNOWN_CLASS else None
     if beyond is not None:
         chosen = known_mix(calibrated, reference, reference.estimator, ready, beyond)
@@ -172,6 +173,7 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
     assessment = _assessment(calibrated, reference, estimates, verdict, (*remarks, *words, *mix.why))
     return replace(
         assessment,
+        evidence=evidence,
         unusable=unusable,
         prevalence=mix.estimate,
         based_on=mix.based_on,

@@ -40,6 +40,7 @@ class Verdict(StrEnum):
     PRIOR_AND_COVARIATE_SHIFT = "prior-and-covariate-shift"
     UNKNOWN_CLASS = "unknown-class"
     RELATION_SHIFT = "relation-shift"
+    CONCEPT_SHIFT = "concept-shift"
     UNEXPLAINED = "unexplained"
 
     @property
@@ -127,6 +128,15 @@ FACTS: Mapping[Verdict, VerdictFacts] = {
         "#2f7f9e",
         "#5fb2d0",
     ),
+    Verdict.CONCEPT_SHIFT: VerdictFacts(
+        "warning",
+        "Labels follow the scores in another way",
+        "labels that came later no longer follow a classifier's scores as they did, whatever the class mix",
+        "Believe no scores that labels do not correct, and train the model anew on recent labels.",
+        "⇄",
+        "#1f5f4a",
+        "#3fb58d",
+    ),
     Verdict.UNEXPLAINED: VerdictFacts(
         "warning",
         "Moved, and no known shift says why",
@@ -148,7 +158,7 @@ def table() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The five questions that a verdict rests on."""
+    """The six questions that a verdict rests on."""
 
     enough_events: bool
     label_shift_fits: bool
@@ -158,20 +168,28 @@ class Evidence:
     unknown_class: bool
     inputs_explain: bool
     """A few moved inputs, each explained, leave a rest that one class mix explains."""
+    concept_changed: bool = False
+    """Labels of earlier windows no longer follow the scores as on the hold-out. It takes labels, not events."""
 
+
+TOO_FEW = Evidence(
+    enough_events=False, label_shift_fits=False, mix_moved=False, unknown_class=False, inputs_explain=False
+)
+"""Of a window that shows nothing."""
 
 Need = Literal["yes", "no", "-"]
-Row = tuple[Need, Need, Need, Need, Need, Verdict]
+Row = tuple[Need, Need, Need, Need, Need, Need, Verdict]
 
 TABLE: tuple[Row, ...] = (
-    # enough  fits  mix moved  unknown  inputs explain
-    ("no", "-", "-", "-", "-", Verdict.INSUFFICIENT_DATA),
-    ("yes", "yes", "no", "-", "-", Verdict.STABLE),
-    ("yes", "yes", "yes", "-", "-", Verdict.PRIOR_SHIFT),
-    ("yes", "no", "-", "yes", "-", Verdict.UNKNOWN_CLASS),
-    ("yes", "no", "no", "no", "yes", Verdict.COVARIATE_SHIFT),
-    ("yes", "no", "yes", "no", "yes", Verdict.PRIOR_AND_COVARIATE_SHIFT),
-    ("yes", "no", "-", "no", "no", Verdict.UNEXPLAINED),
+    # enough  fits  mix moved  unknown  inputs explain  concept changed
+    ("no", "-", "-", "-", "-", "-", Verdict.INSUFFICIENT_DATA),
+    ("yes", "-", "-", "-", "-", "yes", Verdict.CONCEPT_SHIFT),
+    ("yes", "yes", "no", "-", "-", "no", Verdict.STABLE),
+    ("yes", "yes", "yes", "-", "-", "no", Verdict.PRIOR_SHIFT),
+    ("yes", "no", "-", "yes", "-", "no", Verdict.UNKNOWN_CLASS),
+    ("yes", "no", "no", "no", "yes", "no", Verdict.COVARIATE_SHIFT),
+    ("yes", "no", "yes", "no", "yes", "no", Verdict.PRIOR_AND_COVARIATE_SHIFT),
+    ("yes", "no", "-", "no", "no", "no", Verdict.UNEXPLAINED),
 )
 
 
@@ -183,6 +201,7 @@ def decide(evidence: Evidence) -> Verdict:
         evidence.mix_moved,
         evidence.unknown_class,
         evidence.inputs_explain,
+        evidence.concept_changed,
     )
     return _first(TABLE, answers)
 

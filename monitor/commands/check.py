@@ -64,16 +64,18 @@ def _alarm(stream: StreamSettings, budget: Budget | None, reference: FiledRefere
         f"an alarm once in {1 / max(alarm.by_chance, 1e-12):,.0f}"
     ]
     says += [f"{name} may {rule.may}" for name, rule in alarm.classes.items() if rule.may is not None]
-    return "\n".join(says if budget is None else [*says, _noticed(budget, reference)])
+    if budget is not None:
+        says.append(_noticed(budget.of_events("", awaiting=stream.labels is not None), reference))
+    return "\n".join(says)
 
 
-def _noticed(budget: Budget, reference: FiledReference) -> str:
+def _noticed(rate: float, reference: FiledReference) -> str:
     """What follows from a budget of false alarms: for a class of the whole stream, the reference being as it is."""
     series = 2 * max(1, len(reference.schema.classes) - (len(reference.schema.classes) == 2))
     groups = 2 + bool(reference.schema.features)
-    threshold = groups * series / budget.whole
+    threshold = groups * series / rate
     soon = ", ".join(f"{size:g} after {windows_to_notice(size, log(threshold)):.0f}" for size in (0.5, 1, 2, 3))
     return (
-        f"evidence over windows: a false alarm once in {1 / budget.whole:,.0f} windows; a share that moves by so many "
+        f"evidence over windows: a false alarm once in {1 / rate:,.0f} windows; a share that moves by so many "
         f"standard errors is noticed {soon} windows"
     )

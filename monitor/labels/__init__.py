@@ -7,6 +7,8 @@ numbering  class numbers of one reference in those of another
 joining    which label holds for which row
 outcomes   the message about a window whose labels have come
 trust      whether the last outcomes bear the estimates out
+learning   what settled windows teach
+concept    whether labels still follow the scores as on the hold-out
 
 The store is imported by its own name: who only wants the values does without a database.
 """

@@ -129,6 +129,9 @@ class OutcomeResult(result.MessagePart, frozen=True):
     versions: result.Versions
     labels_within: float | None = None
     """Seconds after its end within which nineteen in twenty labels of each class had come; null without any."""
+    concept: str = ""
+    """What labels up to these say against the scores, whatever the class mix, or why that is not tested; empty where
+    they say nothing against them."""
 
     @property
     def ends(self) -> int:
@@ -154,6 +157,7 @@ class Settlement:
     """A window whose labels are taken to have come: what they can teach, which may be before its outcome is due."""
 
     stream: str
+    start: int
     end: int
     reference: str
     """The version that it was compared with."""
@@ -205,6 +209,7 @@ def settlement(one: Waiting, joined: Found, classes: Sequence[str]) -> Settlemen
     own = _own(columns, len(said.classes), joined)
     return Settlement(
         stream=one.stream,
+        start=one.start,
         end=one.end,
         reference=said.reference,
         learned_from=Settled(

@@ -44,6 +44,7 @@ TESTS = {
     "unknown-mass": "Test for events where no class was",
     "soft-deficit": "Test for mass that soft matching misses",
     "disagreement": "Disagreement of the unbiased estimators",
+    "concept": "Test of a classifier's labels against its scores, whatever the class mix",
     "relation": "Test of a regression stream's relation between inputs and labels",
     "prediction": "The predictions of a regression stream",
 }

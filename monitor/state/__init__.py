@@ -10,6 +10,7 @@ from monitor.state.alarms import AlarmState, alarms
 from monitor.state.budget import Budget
 from monitor.state.change_state import Change, ChangeState
 from monitor.state.changes import changes
+from monitor.state.concept import ConceptState, concept_shift
 from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, WindowSeen, Written
 from monitor.state.evidence import EvidenceState, OpenAlarm, evidence
 from monitor.state.history import OUTCOMES, WINDOWS, HistoryState, outcomes, windows
@@ -35,6 +36,7 @@ __all__ = [
     "Change",
     "ChangeState",
     "Changed",
+    "ConceptState",
     "Concern",
     "EvidenceState",
     "HistoryState",
@@ -63,6 +65,7 @@ CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] =
     trust,
     recent,
     recent_labels,
+    concept_shift,
     learned,
     alarms,
     evidence,

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+LABELS_PART = 0.25
+"""The part of a whole stream's budget that what late labels say of the scores has, where a stream awaits them: one of
+four groups of series, beside shares, features and the fit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -20,3 +24,7 @@ class Budget:
     def rate(self, segment: str) -> float:
         """Of a segment, or of a whole stream."""
         return self.segment if segment else self.whole
+
+    def of_events(self, segment: str, *, awaiting: bool) -> float:
+        """The part of it that is for what events show without labels."""
+        return self.rate(segment) * (1 - LABELS_PART if awaiting and not segment else 1)

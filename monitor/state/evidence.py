@@ -1,8 +1,9 @@
 """Alarms with a budget: evidence of a change that small windows gather together, at a guaranteed rate of false alarms.
 
 Series: the share of each class, in both directions, the distance of each feature, and the fit. Each is a score that is
-standard normal without a change. An alarm begins when the evidence of a series is as large as its part of the budget
-asks for, and ends when windows have spoken against it: three messages with one id, `raised`, `updated` and `resolved`.
+standard normal without a change. (What late labels say of the scores is another one: `concept`.) An alarm begins when
+the evidence of a series is as large as its part of the budget asks for, and ends when windows have spoken against it:
+three messages with one id, `raised`, `updated` and `resolved`.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,6 @@ from monitor.ports import Message
 from monitor.reference import FiledReference
 from monitor.shifts import SeriesEvidence
 from monitor.state.alarm_message import SCHEMA_ID, AlarmEvent
-from monitor.state.budget import Budget
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
 from monitor.tolerances import CALM_EVIDENCE, RESOLVED_ODDS, SCORE_LIMIT
@@ -81,9 +81,10 @@ def evidence(plan: StatePlan, reference: FiledReference) -> Concern[EvidenceStat
     def advance(state: EvidenceState, seen: Seen) -> Advanced[EvidenceState]:
         if not isinstance(seen, WindowSeen) or seen.assessment.verdict.silent:
             return Advanced(state)
-        if seen.window.key.start < state.until or not budget.rate(seen.window.key.segment):
+        rate = budget.of_events(seen.window.key.segment, awaiting=plan.awaiting)
+        if seen.window.key.start < state.until or not rate:
             return Advanced(state)
-        return _advanced(state, seen, budget, seen.window.events / (seen.window.events + reference.events))
+        return _advanced(state, seen, rate, seen.window.events / (seen.window.events + reference.events))
 
     return Concern("evidence", version=1, state=EvidenceState, advance=advance, new_reference="begins anew")
 
@@ -130,8 +131,8 @@ def _rows(seen: WindowSeen, rate: float) -> list[_Row]:
     ]
 
 
-def _advanced(state: EvidenceState, seen: WindowSeen, budget: Budget, shared: float) -> Advanced[EvidenceState]:
-    rows = _rows(seen, budget.rate(seen.window.key.segment))
+def _advanced(state: EvidenceState, seen: WindowSeen, rate: float, shared: float) -> Advanced[EvidenceState]:
+    rows = _rows(seen, rate)
     before = [state.series.get(row.name, _NOTHING) for row in rows]
     evidence = SeriesEvidence(
         np.array([series.logs for series in before]),

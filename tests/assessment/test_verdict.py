@@ -17,7 +17,7 @@ from monitor.assessment.verdict import (
 
 
 def test_every_combination_of_evidence_has_a_verdict_and_every_verdict_is_reached():
-    reached = {decide(Evidence(*answers)) for answers in product([True, False], repeat=5)}
+    reached = {decide(Evidence(*answers)) for answers in product([True, False], repeat=6)}
     assert reached == set(verdicts(regression=False))
     of_regression = {decide_regression(RegressionEvidence(*answers)) for answers in product([True, False], repeat=3)}
     assert of_regression == set(verdicts(regression=True))
@@ -50,8 +50,13 @@ def test_labels_that_disagree_outrank_everything_in_a_regression_stream():
         assert decide_regression(RegressionEvidence(True, *answers)) is Verdict.RELATION_SHIFT
 
 
-def test_too_few_events_silence_everything_else():
+def test_labels_that_no_longer_follow_the_scores_outrank_all_that_events_show():
     for answers in product([True, False], repeat=4):
+        assert decide(Evidence(True, *answers, concept_changed=True)) is Verdict.CONCEPT_SHIFT
+
+
+def test_too_few_events_silence_everything_else():
+    for answers in product([True, False], repeat=5):
         assert decide(Evidence(False, *answers)) is Verdict.INSUFFICIENT_DATA
 
 

@@ -129,3 +129,29 @@ def test_batches_change_no_byte(learned: Published, tmp_path: Path) -> None:
     other = published(tmp_path, batch=37)
     for channel in ("results", "recalibrations", "events"):
         assert other.log.values(channel) == learned.log.values(channel)
+
+
+def test_a_changed_concept_is_a_verdict_and_the_feed_then_recommends_nothing_but_what_labels_taught(
+    learned: Published,
+) -> None:
+    results = [json.loads(value) for value in learned.log.values("results")]
+    windows = [each for each in results if each["schema"] == "shiftwatch.window.v1"]
+    shifted = [each for each in windows if each["verdict"] == "concept-shift"]
+    assert WAIT <= windows.index(shifted[0]) <= WAIT + 3
+    assert shifted[-1] is windows[-1]
+    assert "labels follow the scores less closely" in shifted[0]["reasons"][0]
+    assert shifted[0]["tests"]["concept"]["significant"]
+    assert shifted[0]["baselines"]["reference"]["verdict"] == "concept-shift"
+    assert learned.outcomes[-1]["concept"] == windows[-1]["reasons"][0]
+    by_window = {message.validity.window: message for message in learned.feed}
+    messages = [by_window[each["window"]] for each in shifted]
+    assert all(not message.apply and message.cause == "other-shift" and message.experts for message in messages[1:])
+
+
+def test_labels_that_follow_the_scores_are_no_concept_shift(tmp_path: Path) -> None:
+    calm = published(tmp_path, flipped=0.0)
+    results = [json.loads(value) for value in calm.log.values("results")]
+    windows = [each for each in results if each["schema"] == "shiftwatch.window.v1"]
+    assert not any(each["verdict"] == "concept-shift" for each in windows)
+    assert windows[-1]["tests"]["concept"]["events"] > 0
+    assert calm.outcomes[-1]["concept"] == ""

@@ -84,7 +84,7 @@ def settlement(number: int) -> Settlement:
     posteriors, labels = streams.scores(400, 0.5, seed=number)
     labels[::2] = UNLABELLED
     settled = Settled(f"s//{number}/{number + 1}", posteriors, labels, (), ())
-    return Settlement("s", number + 1, streams.reference().version, settled)
+    return Settlement("s", number, number + 1, streams.reference().version, settled)
 
 
 def story() -> Sequence[Seen]:

@@ -1,0 +1,203 @@
+"""Whether labels still follow the scores as they did on the hold-out: a sequential test, valid at any time. Pure.
+
+Notation: c calibrated posteriors, w the class weights of a window, eta = log c_a - log c_b the scores' log odds of two
+classes. Whatever the class mix of a window, and however often its labels are found by class, what is held to hold is
+
+    P(y | x) ~ w_y exp(g_y),    g_a - g_b = base(eta)    where base(eta) is that of the hold-out, and nearly eta.
+
+A stratum is one event of a class a and some of another class b. Which of its events is the one of class a has the
+chances softmax(base(eta_i) + theta phi(eta_i)), in which the weights cancel: neither a prior shift nor labels that are
+found more often for one class than for another move theta (conditional logistic regression, Breslow and Day 1980).
+
+Directions phi: eta itself (labels follow the scores less or more closely), and two bends that are orthogonal to it in
+the hold-out's Fisher information and have as much of it. Up to an edge t = max(.15, 2.6 standard errors of the
+hold-out) a theta is tolerated. For d > 0 the likelihood ratio of t + d against t has a mean of at most 1 under every
+theta up to t, as the family has monotone likelihood ratios, at any number of labels; cut off at one nat a stratum it
+has so still. Products of such ratios over windows, begun anew whenever they fall below 1, are e-detectors, and so is
+their mean over directions, signs and sizes (Shin, Ramdas and Rinaldo 2024): it passes a threshold A on average at most
+once in A windows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp, softmax
+
+from monitor.arrays import Labels, Matrix, Vector
+from monitor.limits import CONCEPT_ROWS
+from monitor.tolerances import (
+    CONCEPT_CONTROLS,
+    CONCEPT_EDGE,
+    CONCEPT_ERRORS,
+    CONCEPT_LARGEST,
+    CONCEPT_LOG_ODDS,
+    CONCEPT_SIZES,
+    CONCEPT_STEPS,
+    CONCEPT_STRATUM,
+    LEAST_CURVATURE,
+    SINGULAR_BEND,
+)
+
+SIGNS = (-1, 1)
+Stakes = NDArray[np.float64]
+"""What each stake has won, in nats: (directions, signs, sizes)."""
+KNOTS = np.linspace(0.0, 1.0, 33)
+"""The bends are polynomials of ranks, which the hold-out's log odds are interpolated to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strata:
+    """One a row: the event of class a comes first."""
+
+    log_odds: Matrix
+    """Of class a against class b."""
+    sign: Vector
+    """1 where a has the higher number, else -1: bends are those of the log odds of the higher number."""
+
+
+def strata(calibrated: Matrix, labels: Labels) -> Strata:
+    """Disjoint strata of labelled events, drawn with a seed of their own; what is drawn depends on class counts alone.
+
+    Rows are sorted by class, frequent ones first. Where one class has more than half, every other row gets some of it;
+    else the first half is paired with the second: no run is so long that a row meets its own class.
+    """
+    order = np.random.default_rng(0).permutation(labels.size)[:CONCEPT_ROWS]
+    counts = np.bincount(labels[order], minlength=calibrated.shape[1])
+    place = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
+    order = order[np.argsort(place[labels[order]], kind="stable")]
+    number = min(order.size // 2, order.size - int(counts.max()))
+    if not number:
+        return Strata(np.empty((0, 2)), np.empty(0))
+    cases, width = order[-number:], min((order.size - number) // number, CONCEPT_CONTROLS)
+    controls = order[: number * width].reshape(width, number).T
+    a, b = labels[cases], labels[controls[:, 0]]
+    z = np.log(np.maximum(calibrated, np.exp(-CONCEPT_LOG_ODDS)))
+    members = np.column_stack([cases, controls])
+    return Strata(z[members, a[:, None]] - z[members, b[:, None]], np.where(a > b, 1.0, -1.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usual:
+    """How labels follow the scores on the hold-out."""
+
+    knots: Vector
+    """Log odds at the ranks `KNOTS`."""
+    mixing: Matrix
+    """From raw directions to orthogonal ones with the information of the slope, one a column."""
+    base: Vector
+    """The hold-out's theta in these directions: nearly 1 for the slope, nearly 0 for bends."""
+    error: float
+    """The standard error of each."""
+
+    @property
+    def edge(self) -> float:
+        """How far a theta may be off."""
+        return max(CONCEPT_EDGE, CONCEPT_ERRORS * self.error)
+
+    @property
+    def tells(self) -> bool:
+        """Whether scores say enough of the hold-out's labels for a change to be told."""
+        return self.edge < CONCEPT_LARGEST
+
+    def directions(self, some: Strata) -> Matrix:
+        """What each direction says of each event: (directions, strata, events)."""
+        return np.asarray(np.tensordot(self.mixing.T, _raw(some, self.knots), axes=1))
+
+
+def as_usual(calibrated: Matrix, labels: Labels) -> Usual | None:
+    """From the hold-out's events; None where its scores say nothing of its labels."""
+    some = strata(calibrated, labels)
+    if not some.sign.size:
+        return None
+    knots = np.quantile(some.sign[:, None] * some.log_odds, KNOTS)
+    raw = _raw(some, knots)
+    theta = np.eye(len(raw))[0]
+    for _ in range(CONCEPT_STEPS):
+        gradient, information = _derivatives(raw, theta)
+        if information[0, 0] < LEAST_CURVATURE:
+            return None
+        theta = theta + np.linalg.lstsq(information, gradient, rcond=SINGULAR_BEND)[0]
+    information = _derivatives(raw, theta)[1]
+    mixing = _orthogonal(information)
+    base = np.linalg.lstsq(mixing, theta, rcond=None)[0]
+    return Usual(knots, mixing, base, float(information[0, 0] ** -0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class Stake:
+    """A change on which stakes are laid."""
+
+    direction: int
+    sign: int
+    """-1 or 1."""
+    size: float
+    """Beyond the edge."""
+
+    def theta(self, usual: Usual) -> float:
+        """How far from the hold-out's it is."""
+        return self.sign * (usual.edge + self.size)
+
+
+def leading(logs: Stakes) -> tuple[Stake, tuple[int, ...]]:
+    """The stake that has won most, and where it stands."""
+    place = tuple(int(k) for k in np.unravel_index(int(logs.argmax()), logs.shape))
+    return Stake(place[0], SIGNS[place[1]], CONCEPT_SIZES[place[2]]), place
+
+
+def increments(some: Strata, usual: Usual) -> Stakes:
+    """What each stake wins by these strata."""
+    phi = usual.directions(some)
+    base = np.tensordot(usual.base, phi, axes=1)
+    won = np.empty((len(phi), len(SIGNS), len(CONCEPT_SIZES)))
+    for j, direction in enumerate(phi):
+        for k, sign in enumerate(SIGNS):
+            tolerated = _first(base + sign * usual.edge * direction)
+            steps = [_first(base + sign * (usual.edge + size) * direction) - tolerated for size in CONCEPT_SIZES]
+            won[j, k] = np.minimum(steps, CONCEPT_STRATUM).sum(axis=1)
+    return won
+
+
+def total(logs: Stakes) -> float:
+    """The logarithm of the evidence of all stakes: half of them are on the slope."""
+    shares = np.full(len(logs), 0.5 / max(len(logs) - 1, 1))
+    shares[0] = 1.0 - shares[1:].sum()
+    return float(logsumexp(logs, b=np.broadcast_to(shares[:, None, None] / logs[0].size, logs.shape)))
+
+
+def against(some: Strata, usual: Usual, stake: Stake) -> float:
+    """By how many nats strata speak for the hold-out's theta against that of a stake."""
+    phi = usual.directions(some)
+    base = np.tensordot(usual.base, phi, axes=1)
+    steps = _first(base) - _first(base + stake.theta(usual) * phi[stake.direction])
+    return float(np.minimum(steps, CONCEPT_STRATUM).sum())
+
+
+def _raw(some: Strata, knots: Vector) -> Matrix:
+    """Log odds, and Legendre's second and third polynomials of their ranks in [-1, 1]."""
+    odds, sign = some.log_odds, some.sign[:, None]
+    u = 2 * np.interp(sign * odds, knots, KNOTS) - 1
+    return np.stack([odds, sign * (3 * u**2 - 1) / 2, sign * (5 * u**3 - 3 * u) / 2])
+
+
+def _first(scores: Matrix) -> Vector:
+    """The log chance that the first event of each stratum is the one of class a."""
+    return np.asarray(log_softmax(scores, axis=1)[:, 0])
+
+
+def _derivatives(phi: Matrix, theta: Vector) -> tuple[Vector, Matrix]:
+    """Gradient of the log-likelihood, and Fisher information."""
+    q = softmax(np.tensordot(theta, phi, axes=1), axis=1)
+    apart = phi - (q * phi).sum(axis=2, keepdims=True)
+    return apart[:, :, 0].sum(axis=1), np.einsum("dse,se,fse->df", apart, q, apart)
+
+
+def _orthogonal(information: Matrix) -> Matrix:
+    """Gram-Schmidt in the metric of the information; directions that say nothing new are left out."""
+    columns = [np.eye(len(information))[0]]
+    for raw in np.eye(len(information))[1:]:
+        new = raw - sum((raw @ information @ one) / information[0, 0] * one for one in columns)
+        size = float(new @ information @ new)
+        if size > SINGULAR_BEND * float(raw @ information @ raw):
+            columns.append(new * (information[0, 0] / size) ** 0.5)
+    return np.column_stack(columns)
