@@ -9,11 +9,13 @@ from monitor.assessment.prevalence import BasedOn
 from monitor.assessment.reasons import describe
 from monitor.assessment.recent_normal import Examined, RecentNormal, against_recent, examined_by, judged
 from monitor.assessment.regressor import RegressionAssessment, assess_regression
+from monitor.assessment.regressor_evidence import AdaptBy
 from monitor.assessment.regressor_message import RegressionResult
 from monitor.assessment.verdict import Verdict, verdicts
 from monitor.assessment.window_tests import FeatureShift, Test
 
 __all__ = [
+    "AdaptBy",
     "Assessment",
     "BasedOn",
     "Baseline",

@@ -17,7 +17,7 @@ from monitor.assessment import regressor_message
 from monitor.assessment import regressor_reasons as wording
 from monitor.assessment.baseline import Baseline, baselines
 from monitor.assessment.completeness import as_far_as_seen
-from monitor.assessment.regressor_evidence import RelationFound, evidence_of, relation_found
+from monitor.assessment.regressor_evidence import AdaptBy, RelationFound, evidence_of, relation_found
 from monitor.assessment.regressor_feed import implied
 from monitor.assessment.regressor_view import RelationReference
 from monitor.assessment.verdict import RegressionEvidence, Verdict, decide_regression
@@ -90,15 +90,18 @@ class RegressionAssessment:
 
 
 def assess_regression(
-    window: Window, reference: RelationReference, level: float = VERDICT_LEVEL
+    window: Window, reference: RelationReference, level: float = VERDICT_LEVEL, *, by: AdaptBy = "bic"
 ) -> RegressionAssessment:
-    """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift."""
+    """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift.
+
+    `by` says how the relation of now is estimated where it changed.
+    """
     remarks = reference.remarks(window)
     window = reference.matched(window)
     usable = _usable(window, reference)
     kept = window if usable.all() else window.take(usable)
     family = level / 2
-    relation = relation_found(evidence_of(kept), reference, family)
+    relation = relation_found(evidence_of(kept), reference, family, by)
     enough = kept.events >= MINIMUM_EVENTS
     moved = _moves(kept, reference, family) if enough else ()
     explained = _explanations(kept, reference, moved, family)

@@ -9,18 +9,33 @@ of the labels have to improve the predictions of the other half, both ways round
 the halves they do not, and the window waits for more labels.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtr
 
-from monitor.arrays import Matrix, Vector
+from monitor.arrays import Labels, Matrix, Vector, present
 from monitor.assessment.regressor_view import RelationReference
 from monitor.limits import EVIDENCE_ROWS
 from monitor.ports.schema import PREDICTION
-from monitor.regression import Adaptation, Mixture, RelationStatus, RelationTest, adapt, relation_test
+from monitor.regression import (
+    Adaptation,
+    Mixture,
+    Prior,
+    RelationStatus,
+    RelationTest,
+    adapt,
+    adapt_bayes,
+    relation_test,
+)
 from monitor.tolerances import GAIN_ERRORS, LARGEST_NUMBER, RELATION_FLOOR, RELATION_TRIM
 from monitor.windows import Window, sampled
+
+AdaptBy = Literal["bic", "press", "bayes"]
+"""How the relation of now is estimated: along the link of the smallest BIC or PRESS, or as the posterior mean."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,8 +48,10 @@ class RelationFound:
     level: float
     wanted: int
     """Labels that the test wants."""
+    labels_since: int | None
+    """When the oldest of them came, microseconds; None where nobody knows."""
     since: int | None
-    """When the oldest of them happened, microseconds; None where nobody knows."""
+    """When the relation changed, by the times of the events; None where it did not, or nobody knows."""
     labels: int
     """Rows with a label, a prediction and all inputs."""
     error: float | None
@@ -46,6 +63,8 @@ class RelationFound:
     """Of the test whether the predictions' squared errors are others in the mean than the reference's."""
     helps: bool
     """Whether each half's parameters improve the other half's predictions."""
+    now: Mixture | None
+    """The relation of now, where it changed."""
     borne_out: bool = True
     """Whether the errors say so, too: asked for where the relation is one to the prediction itself."""
 
@@ -61,8 +80,13 @@ class RelationFound:
         return self.test.changed and significant and self.borne_out
 
     @property
+    def only_noise(self) -> bool:
+        """Whether the labels scatter otherwise, about means that have stayed: nothing to correct."""
+        return self.changed and self.test.model == "M1n"
+
+    @property
     def adaptation(self) -> Adaptation | None:
-        """The relation of now, where it changed."""
+        """How the relation of now follows from the reference's, where it changed."""
         return self.test.adaptation if self.changed else None
 
 
@@ -72,9 +96,11 @@ def evidence_of(window: Window) -> Window:
     return sampled(gathered, EVIDENCE_ROWS)
 
 
-def relation_found(evidence: Window, reference: RelationReference, level: float) -> RelationFound:
+def relation_found(evidence: Window, reference: RelationReference, level: float, by: AdaptBy = "bic") -> RelationFound:
     """Test the relation where the labels suffice, and see whether the change can be corrected."""
-    predictions, inputs, targets = _complete(evidence, reference)
+    evidence = _complete(evidence, reference)
+    predictions, targets = present(evidence.predictions, "predictions"), present(evidence.targets, "targets")
+    inputs = reference.relation_inputs(evidence)
     wanted = reference.wanted
     test = relation_test(
         reference.mixture,
@@ -82,6 +108,7 @@ def relation_found(evidence: Window, reference: RelationReference, level: float)
         targets if targets.size >= wanted else targets[:0],
         null=reference.null,
         level=level,
+        criterion="press" if by == "press" else "bic",
         names=reference.input_names,
     )
     relation = RelationFound(
@@ -89,22 +116,47 @@ def relation_found(evidence: Window, reference: RelationReference, level: float)
         p_value=max(test.p_value, _without_outliers(inputs, targets, reference)) if test.changed else test.p_value,
         level=level,
         wanted=wanted,
-        since=None if evidence.timestamps is None or not evidence.events else int(evidence.timestamps.min()),
+        labels_since=None if evidence.timestamps is None or not evidence.events else int(evidence.timestamps.min()),
+        since=None,
         labels=int(targets.size),
         error=_error(targets - predictions) if targets.size else None,
         reference_error=reference.error,
         corrected_error=None,
         error_p_value=_error_changed(targets - predictions, reference.error),
         helps=False,
+        now=None,
     )
     if relation.adaptation is None:
         return relation
-    helps = _helps(predictions, inputs, targets, reference.mixture, relation.adaptation.model)
+    estimate = _bayes if by == "bayes" else partial(_likeliest, model=relation.adaptation.model)
+    helps = _helps(predictions, inputs, targets, reference.mixture, estimate)
     worse = relation.error_p_value is not None and relation.error_p_value < level
     if reference.input_names == (PREDICTION.name,) and not (helps or worse):
         return replace(relation, borne_out=False)
-    now = corrected(predictions, inputs, reference.mixture, relation.adaptation.mixture)
-    return replace(relation, corrected_error=_error(targets - now), helps=helps)
+    adapted = _bayes(reference.mixture, inputs, targets) if by == "bayes" else relation.adaptation.mixture
+    now = corrected(predictions, inputs, reference.mixture, adapted)
+    times = evidence.timestamps if evidence.happened is None else evidence.happened
+    since = None if times is None else _changed_since(times, inputs, targets, reference.mixture, adapted)
+    return replace(relation, corrected_error=_error(targets - now), helps=helps, since=since, now=adapted)
+
+
+Estimate = Callable[[Mixture, Matrix, Vector], Mixture]
+"""The relation of now, from that of before and labelled rows."""
+
+
+def _likeliest(before: Mixture, inputs: Matrix, targets: Vector, *, model: str) -> Mixture:
+    return adapt(before, inputs, targets, models=[model]).mixture
+
+
+def _bayes(before: Mixture, inputs: Matrix, targets: Vector) -> Mixture:
+    return adapt_bayes(before, inputs, targets, prior=Prior.relative(before, inputs)).mixture
+
+
+def _changed_since(times: Labels, inputs: Matrix, targets: Vector, before: Mixture, now: Mixture) -> int:
+    """The event from which on the relation of now says most more than that of before, the likeliest change-point."""
+    order = np.argsort(times, kind="stable")
+    gain = _fit(now, inputs[order], targets[order]) - _fit(before, inputs[order], targets[order])
+    return int(times[order][np.argmax(np.cumsum(gain[::-1])[::-1])])
 
 
 def corrected(predictions: Vector, inputs: Matrix, before: Mixture, now: Mixture) -> Vector:
@@ -113,31 +165,35 @@ def corrected(predictions: Vector, inputs: Matrix, before: Mixture, now: Mixture
     return moved
 
 
-def _complete(evidence: Window, reference: RelationReference) -> tuple[Vector, Matrix, Vector]:
-    """Predictions, inputs and labels of the rows that have all of them, and none that is absurd."""
-    if not evidence.events or evidence.predictions is None or evidence.targets is None:
-        return np.zeros(0), np.zeros((0, reference.mixture.inputs)), np.zeros(0)
-    inputs = reference.relation_inputs(evidence)
-    numbers = np.column_stack([evidence.predictions, evidence.targets, inputs])
-    whole = (np.abs(numbers) < LARGEST_NUMBER).all(axis=1)  # false for NaN, too
-    return evidence.predictions[whole], inputs[whole], evidence.targets[whole]
+def _complete(evidence: Window, reference: RelationReference) -> Window:
+    """The rows that have a prediction, a label and all inputs, and none that is absurd."""
+    if evidence.predictions is None or evidence.targets is None:
+        nobody = np.zeros(0)
+        return Window(np.zeros((0, 0)), np.zeros((0, len(reference.features))), predictions=nobody, targets=nobody)
+    numbers = np.column_stack([evidence.predictions, evidence.targets, reference.relation_inputs(evidence)])
+    return evidence.take(np.flatnonzero((np.abs(numbers) < LARGEST_NUMBER).all(axis=1)))  # false for NaN, too
 
 
 def _without_outliers(inputs: Matrix, targets: Vector, reference: RelationReference) -> float:
     """The p-value of all labels but those that the reference explains worst."""
-    fit = np.logaddexp.reduce(reference.mixture.log_densities(inputs, targets), axis=1)
+    fit = _fit(reference.mixture, inputs, targets)
     kept = np.sort(np.argsort(-fit, kind="stable")[: targets.size - max(1, round(RELATION_TRIM * targets.size))])
     return relation_test(reference.mixture, inputs[kept], targets[kept], null=reference.null, level=0.0).p_value
 
 
-def _helps(predictions: Vector, inputs: Matrix, targets: Vector, before: Mixture, model: str) -> bool:
-    """Whether the chosen link, estimated on the older half, improves the newer one, and the other way round; and both
+def _fit(mixture: Mixture, inputs: Matrix, targets: Vector) -> Vector:
+    """The log-likelihood of each label."""
+    return np.asarray(np.logaddexp.reduce(mixture.log_densities(inputs, targets), axis=1))
+
+
+def _helps(predictions: Vector, inputs: Matrix, targets: Vector, before: Mixture, estimate: Estimate) -> bool:
+    """Whether the relation, estimated on the older half, improves the newer one, and the other way round; and both
     together beyond chance: noise that has grown passes for steeper slopes, and corrects nothing."""
     middle = targets.size // 2
     halves = slice(None, middle), slice(middle, None)
     gains = []
     for known, other in (halves, halves[::-1]):
-        now = adapt(before, inputs[known], targets[known], models=[model]).mixture
+        now = estimate(before, inputs[known], targets[known])
         moved = corrected(predictions[other], inputs[other], before, now)
         gains.append((targets[other] - predictions[other]) ** 2 - (targets[other] - moved) ** 2)
         if not gains[-1].mean() > 0:

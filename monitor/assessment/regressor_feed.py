@@ -12,7 +12,7 @@ def implied(found: RelationFound, reference: RelationReference, validity: Validi
     """The message of one window."""
     apply, cause, reason = justified(found)
     before = parameters(reference.mixture)
-    adaptation = found.adaptation if apply else None
+    adaptation, now = (found.adaptation, found.now) if apply else (None, None)
     return RegressionRecalibration(
         classes=(),
         source_priors=(),
@@ -28,7 +28,7 @@ def implied(found: RelationFound, reference: RelationReference, validity: Validi
         relation=RelationCorrection(
             inputs=reference.input_names,
             reference=before,
-            adapted=before if adaptation is None else parameters(adaptation.mixture),
+            adapted=before if now is None else parameters(now),
             model="M1" if adaptation is None else adaptation.model,
             description="unchanged" if adaptation is None else adaptation.description,
             labels=found.labels,
@@ -47,6 +47,11 @@ def justified(found: RelationFound) -> tuple[bool, Cause, str]:
         ),
         (found.tested, Cause.TOO_FEW_LABELS, f"{found.labels} labels, {found.wanted} are wanted to judge the relation"),
         (found.changed, Cause.RELATION_UNCHANGED, "the labels agree with the relation of the reference"),
+        (
+            not found.only_noise,
+            Cause.NO_GAIN,
+            "only the noise changed: no correction makes predictions better",
+        ),
         (
             found.helps,
             Cause.NO_GAIN,

@@ -25,8 +25,11 @@ class Relation(result.MessagePart, frozen=True):
     labels: int
     """Rows with a label, a prediction and all inputs, of this window and as many before it as were needed."""
     wanted: int
+    labels_since: str | None
+    """When the oldest of them came."""
     since: str | None
-    """When the oldest of them happened."""
+    """When the relation changed: the first of the events that are likelier under the relation of now than under the
+    reference's, by their own times. Null where it did not change."""
     inputs: tuple[str, ...]
     model: str
     """The link between the reference's relation and that of now, by the name in the literature; M1: unchanged."""
@@ -104,6 +107,7 @@ def _relation(found: RelationFound, feed: RegressionRecalibration) -> Relation:
         status=str(test.status),
         labels=found.labels,
         wanted=found.wanted,
+        labels_since=None if found.labels_since is None else result.rfc3339(found.labels_since),
         since=None if found.since is None else result.rfc3339(found.since),
         inputs=feed.relation.inputs,
         model="M1" if adaptation is None else adaptation.model,
@@ -112,7 +116,7 @@ def _relation(found: RelationFound, feed: RegressionRecalibration) -> Relation:
         degrees=test.degrees,
         calibrated=test.calibrated,
         reference=feed.relation.reference,
-        now=None if adaptation is None else parameters(adaptation.mixture),
+        now=None if found.now is None else parameters(found.now),
         unique=adaptation is None or adaptation.unique,
         notes=() if adaptation is None else tuple(map(str, adaptation.notes)),
         factors=None

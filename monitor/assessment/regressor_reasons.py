@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
+from monitor.assessment.message import rfc3339
 from monitor.assessment.reasons import moved_sentences, p_text
 from monitor.assessment.regressor_evidence import RelationFound
 from monitor.assessment.verdict import Verdict
 from monitor.ports.schema import PREDICTION
-from monitor.regression import RelationStatus
+from monitor.regression import Note, RelationStatus
 from monitor.shifts import Explanation, Move
 from monitor.tolerances import MINIMUM_EVENTS
 
@@ -36,9 +37,14 @@ def reasons(
         hint = ("no input moved by itself: look at the model that is deployed",) if alone else ()
         return (*sentences, *hint, labels)
     against, p = ", ".join(inputs), p_text(found.p_value)
-    changed = f"{found.test.description} (the label against {against}; {found.labels:,} labels, p {p})"
-    recent = () if found.helps else ("not corrected yet: the labels do not agree with one another on what changed",)
-    return (changed, *_error_sentence(found), *recent, *sentences)
+    since = "" if found.since is None else f", since {rfc3339(found.since)}"
+    changed = f"{found.test.description} (the label against {against}; {found.labels:,} labels, p {p}{since})"
+    recent = (
+        ()
+        if found.helps or found.only_noise
+        else ("not corrected yet: the labels do not agree with one another on what changed",)
+    )
+    return (changed, *_error_sentence(found), *_remarks(found), *recent, *sentences)
 
 
 def label_sentence(found: RelationFound) -> str:
@@ -53,6 +59,21 @@ def label_sentence(found: RelationFound) -> str:
         f"{found.labels:,} labels agree with the relation (p {p_text(found.p_value)}, "
         f"error {found.error:.3g}, reference {found.reference_error:.3g})"
     )
+
+
+def _remarks(found: RelationFound) -> tuple[str, ...]:
+    """What a reader of the new parameters has to know."""
+    if found.adaptation is None:
+        return ()
+    vague = () if found.adaptation.unique else ("the labels leave some parameters open: these are the reference's",)
+    return (*vague, *(_NOTES[note] for note in found.adaptation.notes if note in _NOTES))
+
+
+_NOTES = {
+    Note.COLLINEAR_INPUTS: "the inputs of the labelled events do not vary in every direction",
+    Note.EMPTY_COMPONENT: "one of the relation's components has no label: its parameters are the reference's",
+    Note.NOT_CONVERGED: "the adapted parameters have not converged",
+}
 
 
 def _error_sentence(found: RelationFound) -> tuple[str, ...]:

@@ -55,6 +55,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="the length of the windows to come: 5000 (events), 1d, or a configuration that says it; see "
         "deploy/guides/time-ordered-data.md",
     )
+    build.add_argument(
+        "--lines", type=int, metavar="K", help="of a regressor: linear regressions in the relation (default: by BIC)"
+    )
+    build.add_argument("--lines-most", type=int, default=5, metavar="K", help="and the most that BIC may choose (5)")
     build.add_argument("--seed", type=_seed, default=0, help="for folds, samples and simulations (default: 0)")
     build.add_argument("--no-report", action="store_true", help="do not write the report")
     build.set_defaults(run=_build)
@@ -80,6 +84,7 @@ def _build(given: argparse.Namespace) -> int:
     from monitor.reference.building_regressor import build_regression
     from monitor.reference.feature_columns import Kinds
     from monitor.reference.holdout import Wanted, holds_predictions
+    from monitor.reference.regressor import LineCount
     from monitor.web.preflight_page import page as render
 
     page, data = _report_places(given.holdout, given.out)
@@ -95,7 +100,10 @@ def _build(given: argparse.Namespace) -> int:
             progress.update(task, completed=read)
 
         if holds_predictions(given.holdout):
-            regression = build_regression(given.holdout, wanted, seed=given.seed, facts=facts, advance=advance)
+            lines = LineCount(given.lines, given.lines_most)
+            regression = build_regression(
+                given.holdout, wanted, seed=given.seed, lines=lines, facts=facts, advance=advance
+            )
             regression.save(given.out)
             _print(_summary(regression, given.out) + _warnings(regression))
             return 0

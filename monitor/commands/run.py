@@ -163,6 +163,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                     None if stream.outline is None else _attempt(problems, partial(_outline, stream.outline, schema)),
                     {feature: said.may for feature, said in stream.features.items() if said.may is not None},
                     stream.alarm.mix_rule,
+                    stream.adapt or "bic",
                 ),
                 states=_states(name, config),
             )

@@ -99,7 +99,7 @@ class Decoder:
         for kind in self._extractors:
             event = kind if event is None else event | kind
         self._decode_event: Callable[[Any], Any] = msgspec.json.Decoder(event).decode
-        # Lines taken as one text are events. Arrays are long, and gain little by being taken together.
+        # LineCount taken as one text are events. Arrays are long, and gain little by being taken together.
         self._decode_lines: Callable[[Any], list[Any]] = msgspec.json.Decoder(event).decode_lines
         self._decode_record: Callable[[Any], Any] = msgspec.json.Decoder(event | list[event]).decode
         self._only_kind = event if len(schemas) == 1 else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from monitor.arrays import Matrix
-from monitor.assessment import MixRule, Verdict
+from monitor.assessment import AdaptBy, MixRule, Verdict
 from monitor.kinds.assessed import Assessed
 from monitor.kinds.reading import Answer, ModelFacts
 from monitor.recalibration import May, Recalibration
@@ -24,6 +24,8 @@ class Declared:
     """How features may change without a change of what they mean, by name."""
     mix_rule: MixRule = field(default_factory=MixRule)
     """What counts as a move of the class mix."""
+    adapt: AdaptBy = "bic"
+    """How a regressor's relation of now is estimated."""
 
 
 ReferenceT = TypeVar("ReferenceT", bound=FiledReference)

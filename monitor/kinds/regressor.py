@@ -24,10 +24,10 @@ def _described(reference: RegressionReference) -> str:
 REGRESSOR = Kind(
     name="regressor",
     reference=RegressionReference,
-    settings=frozenset({"evidence"}),
+    settings=frozenset({"evidence", "adapt"}),
     labels="evidence",
     verdicts=verdicts(regression=True),
-    assess=lambda window, reference, _declared: assess_regression(window, reference),
+    assess=lambda window, reference, declared: assess_regression(window, reference, by=declared.adapt),
     plan=_plan,
     described=_described,
     sample=lambda _window, _reference: None,

@@ -15,7 +15,7 @@ from monitor.limits import BUILD_CELLS, BUILD_ROWS
 from monitor.ports.schema import StreamSchema
 from monitor.reference.building import reservoir_places
 from monitor.reference.holdout import Advance, Table, Wanted, infer_schema, notices, pieces, table_features
-from monitor.reference.regressor import RegressionReference
+from monitor.reference.regressor import LineCount, RegressionReference
 from monitor.windows import Window
 
 
@@ -24,6 +24,7 @@ def build_regression(
     wanted: Wanted,
     *,
     seed: int = 0,
+    lines: LineCount | None = None,
     facts: Mapping[str, Any] | None = None,
     advance: Advance = lambda _read: None,
 ) -> RegressionReference:
@@ -43,6 +44,7 @@ def build_regression(
         table[:, 1],
         features,
         seed=seed,
+        lines=lines,
         events=seen,
         facts=facts,
         notices=notices(path, wanted, schema),

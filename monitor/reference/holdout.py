@@ -185,7 +185,7 @@ def pieces(
 
 
 def _decoded_lines(path: Path, schema: StreamSchema, advance: Advance, times: str) -> Iterator[Window]:
-    """Lines are scored events, and held to the same contract as in production."""
+    """LineCount are scored events, and held to the same contract as in production."""
     first = next(_tables(path, 1, lambda _read: None), {})
     stream = str(first.get("stream", [""])[0] or "")
     fields = _segment_fields(next(_tables(path, PROBED_ROWS, lambda _read: None), {}))

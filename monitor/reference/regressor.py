@@ -4,8 +4,9 @@ The relation between inputs and labels is a mixture of regressions; predictions 
 of classifiers are; the error of the predictions says what is usual. Reduced once, never changed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +25,24 @@ from monitor.regression import Mixture, RelationNull, calibrate_relation, labels
 from monitor.shifts import FeatureProfile, profile_of, values_kept
 from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, PREDICTION_SAYS_MORE, RELATION_MISSING
 from monitor.windows import Window
+
+
+@dataclass(frozen=True, slots=True)
+class LineCount:
+    """Of how many linear regressions the relation is a mixture."""
+
+    number: int | None = None
+    """None: as many as BIC chooses,"""
+    most: int = 5
+    """and no more than these."""
+
+    def notices(self, mixture: Mixture) -> Iterator[str]:
+        """What has to be said of a fitted one."""
+        if self.number is None and mixture.components == self.most > 1:
+            yield (
+                f"the relation is a mixture of {self.most} lines, the most that BIC may choose: more may fit better "
+                "(`--lines-most`)"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -76,13 +95,15 @@ class RegressionReference(FiledReference):
         category: Iterable[str] = (),
         number: Iterable[str] = (),
         ignore: Iterable[str] = (),
+        lines: LineCount | None = None,
         seed: int = 0,
         stream: str = "",
     ) -> Self:
         """The reference of a fitted regressor, from its predictions on a labelled set it was not trained on.
 
         `features`, `category`, `number` and `ignore` are those of a classifier's reference. The numbers are the inputs
-        of the relation that is watched, a mixture of linear regressions with the number of components chosen by BIC.
+        of the relation that is watched, a mixture of linear regressions with the number of components chosen by BIC,
+        unless `lines` says another way.
         Without features the prediction is; so it is where it knows more of the labels than any such mixture, because
         the regressor is not linear: lines would bend where inputs move, though nothing has changed.
         """
@@ -94,6 +115,7 @@ class RegressionReference(FiledReference):
             frozen_vector(targets, "targets"),
             None if table is None else table.values,
             seed=seed,
+            lines=lines,
             notices=[
                 *out_of_line(targets=targets, features=features),
                 *(() if table is None else column_notices(table.columns, table.features, kinds)),
@@ -109,6 +131,7 @@ class RegressionReference(FiledReference):
         features: Matrix | None,
         *,
         seed: int,
+        lines: LineCount | None = None,
         events: int | None = None,
         facts: Mapping[str, Any] | None = None,
         notices: Iterable[str] = (),
@@ -122,8 +145,11 @@ class RegressionReference(FiledReference):
             profile_of(feature, column, rows, 1, keep=keep)
             for feature, column in zip(schema.features, columns, strict=True)
         )
-        inputs, mixture, null, measured = _watched_relation(_inputs(profiles), predictions, targets, features, seed)
+        lines = lines or LineCount()
+        fit = partial(_relation, lines=lines, seed=seed)
+        inputs, mixture, null, measured = _watched_relation(_inputs(profiles), predictions, targets, features, fit)
         cautions = [{"cause": "features", "text": notice} for notice in notices]
+        cautions += [{"cause": "relation", "text": notice} for notice in lines.notices(mixture)]
         return cls(
             schema=schema,
             features=profiles,
@@ -203,14 +229,22 @@ def _varies(p: FeatureProfile) -> bool:
     return bool(np.count_nonzero(p.counts.sum(axis=0)) > 1)
 
 
+Fitted = tuple[Mixture, RelationNull, dict[str, Any]]
+"""A relation, its null, and what a reader of the reference wants to know of it."""
+
+
 def _watched_relation(
-    inputs: tuple[int, ...], predictions: Vector, targets: Vector, features: Matrix | None, seed: int
+    inputs: tuple[int, ...],
+    predictions: Vector,
+    targets: Vector,
+    features: Matrix | None,
+    fit: Callable[[Matrix, Vector], Fitted],
 ) -> tuple[tuple[int, ...], Mixture, RelationNull, dict[str, Any]]:
     """The columns that the relation is about, and the relation: of the inputs, unless the prediction says more."""
     design = relation_inputs(predictions, features, inputs)
-    mixture, null, measured = _relation(design, targets, seed)
+    mixture, null, measured = fit(design, targets)
     if inputs and _says_more(predictions, mixture, design, targets):
-        mixture, null, measured = _relation(predictions[:, None], targets, seed)
+        mixture, null, measured = fit(predictions[:, None], targets)
         return (), mixture, null, {**measured, "relation": "not linear in the inputs"}
     return inputs, mixture, null, measured
 
@@ -224,8 +258,7 @@ def _says_more(predictions: Vector, mixture: Mixture, inputs: Matrix, targets: V
     return spread > 0 and float(left @ differs) > PREDICTION_SAYS_MORE * spread
 
 
-def _relation(inputs: Matrix, targets: Vector, seed: int) -> tuple[Mixture, RelationNull, dict[str, Any]]:
-    """The mixture by BIC, its null, and what a reader of the reference wants to know of it."""
+def _relation(inputs: Matrix, targets: Vector, *, lines: LineCount, seed: int) -> Fitted:
     from monitor.regression.estimator import MixtureOfRegressions  # noqa: PLC0415 - brings scikit-learn with it
 
     complete = np.flatnonzero(np.isfinite(inputs).all(axis=1))
@@ -233,7 +266,7 @@ def _relation(inputs: Matrix, targets: Vector, seed: int) -> tuple[Mixture, Rela
         raise InputError(f"features: want at least {MINIMUM_EVENTS} events without missing inputs, got {complete.size}")
     picked = _sample(complete, seed)
     x, y = inputs[picked], targets[picked]
-    model = MixtureOfRegressions(random_state=seed).fit(x, y)
+    model = MixtureOfRegressions(lines.number, max_components=lines.most, random_state=seed).fit(x, y)
     null = calibrate_relation(model, x, y, seed=seed)
     residual = float(np.sqrt(np.mean((y - model.predict(x)) ** 2)))
     measured = {

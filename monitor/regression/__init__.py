@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from monitor.regression.adaptation import Adaptation, adapt
+from monitor.regression.adaptation import Adaptation, Note, adapt
 from monitor.regression.bayes import BayesAdaptation, adapt_bayes
+from monitor.regression.gibbs import Prior
 from monitor.regression.mixture import Mixture
 from monitor.regression.relation import (
     RelationNull,
@@ -22,6 +23,8 @@ __all__ = [
     "BayesAdaptation",
     "Mixture",
     "MixtureOfRegressions",
+    "Note",
+    "Prior",
     "RelationNull",
     "RelationStatus",
     "RelationTest",

@@ -97,7 +97,7 @@ def adapt(
     chosen = choose(fits, criterion)
     return Adaptation(
         model=chosen.model,
-        description=describe(MODELS[chosen.model], chosen.factors, chosen.mixture.weights, source.weights, names),
+        description=describe(MODELS[chosen.model], chosen.factors, chosen.mixture, source, names),
         criterion=criterion,
         reference=source,
         chosen=chosen,

@@ -2,6 +2,9 @@
 
 beta*_k = diag(lambda_k0, ..., lambda_kp) beta_k. A link says which lambdas exist, which are equal, and what happens
 to sigma_k. Twelve links, each with the reference's proportions ("M3c") or with free ones ("pM3c"): 24 models.
+
+Two more are ours, as M2 ties the noise to the slopes, so that noise which grew by itself passes for steeper slopes: in
+"M1n" only the sigmas change, in "M2n" one factor multiplies all slopes. Their sigmas are free, as those of M4 are.
 """
 
 from dataclasses import dataclass
@@ -12,7 +15,7 @@ import numpy as np
 from monitor.regression.mixture import Mixture
 from monitor.tolerances import ZERO_COEFFICIENT
 
-Shape = Literal["same", "slopes", "intercepts", "all", "both", "inputs", "inputs+", "free"]
+Shape = Literal["same", "noise", "slopes", "intercepts", "all", "both", "slopes+noise", "inputs", "inputs+", "free"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +39,12 @@ class Link:
         columns = int(np.sum(np.any(~zero[:, 1:], axis=0)))
         return {
             "same": 0,
+            "noise": components,
             "slopes": scales,
             "intercepts": intercepts,
             "all": scales,
             "both": scales + intercepts,
+            "slopes+noise": int(columns > 0) + components,
             "inputs": columns + components,
             "inputs+": columns + int(np.any(~zero[:, 0])) + components,
             "free": components * (inputs + 2),
@@ -54,15 +59,17 @@ class Link:
 
 _FAMILY = (
     Link("M1", "same", False, ()),
+    Link("M1n", "noise", False, ("M1",)),
     Link("M2a", "slopes", False, ("M1",)),
     Link("M2b", "intercepts", False, ("M1",)),
     Link("M2c", "all", False, ("M1",)),
     Link("M2d", "both", False, ("M2a", "M2b", "M2c")),
+    Link("M2n", "slopes+noise", False, ("M1n", "M2a")),
     Link("M3a", "slopes", True, ("M2a",)),
     Link("M3b", "intercepts", True, ("M2b",)),
     Link("M3c", "all", True, ("M2c",)),
     Link("M3d", "both", True, ("M2d", "M3a", "M3b", "M3c")),
-    Link("M4a", "inputs", False, ("M2a",)),
+    Link("M4a", "inputs", False, ("M2n",)),
     Link("M4b", "inputs+", False, ("M2d", "M4a")),
     Link("M5", "free", True, ("M3d", "M4b")),
 )
@@ -73,7 +80,7 @@ LINKS: dict[str, Link] = {link.name: link for link in _FAMILY}
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A link with fixed or free proportions: one of the 24."""
+    """A link with fixed or free proportions."""
 
     link: Link
     free_proportions: bool

@@ -9,6 +9,7 @@ concave. So lambda_0 and lambda_1 of M2d and M3d, which the paper alternates, ha
 quadratic after y and m have lost their projection on b.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,7 +98,8 @@ def maximise(
 ) -> tuple[Cube, Matrix]:
     """The coefficients and sigmas that maximise Q of eq 2.6 for the responsibilities `shares`.
 
-    Only M4 needs `cycles`: its lambdas given the sigmas, then the sigmas given the lambdas. One cycle never lowers
+    Only links with free noise and shared factors, such as M4, need `cycles`: the lambdas given the sigmas, then the
+    sigmas given the lambdas. One cycle never lowers
     Q, which is all that EM asks (ECM, Meng & Rubin 1993); many cycles reach its maximum.
     """
     if link.shape == "same":
@@ -108,8 +110,9 @@ def maximise(
         )
     if link.shape == "free":
         coefficients, sigmas = _free(problem, shares)
-    elif link.shape in ("inputs", "inputs+"):
-        coefficients, sigmas = _by_input(problem, link, shares, state.sigmas, cycles)
+    elif link.shape in _TOGETHER:
+        together = _TOGETHER[link.shape](state.coefficients.shape[2])
+        coefficients, sigmas = _with_free_noise(problem, together, shares, state.sigmas, cycles)
     else:
         coefficients, sigmas = _scaled(problem, link, shares)
     if not link.per_component:
@@ -170,27 +173,35 @@ def positive_root(count: Matrix, cross: Matrix, square: Matrix) -> Matrix:
     return np.maximum(factor, SIGMA_FLOOR)
 
 
-def _by_input(problem: FitProblem, link: Link, shares: Cube, sigmas: Matrix, cycles: int) -> tuple[Cube, Matrix]:
-    """M4: one factor an input, solved for all inputs at once given the sigmas; sigmas by eq 2.10 given the factors."""
+_TOGETHER: dict[str, Callable[[int], Matrix]] = {
+    "noise": lambda width: np.zeros((width, 0)),
+    "slopes+noise": lambda width: np.ones((width, 1)) * (np.arange(width)[:, None] > 0),
+    "inputs": lambda width: np.eye(width)[:, 1:],
+    "inputs+": np.eye,
+}
+"""Which coefficients, intercept first, share a factor where the noise is free: a column for each factor."""
+
+
+def _with_free_noise(
+    problem: FitProblem, together: Matrix, shares: Cube, sigmas: Matrix, cycles: int
+) -> tuple[Cube, Matrix]:
+    """M4, M1n and M2n: all factors at once given the sigmas; the sigmas by eq 2.10 given the factors."""
     betas = problem.reference.coefficients[0]
-    first = 0 if link.shape == "inputs+" else 1
     grams, scores, rests = _residual_sums(problem, shares)
-    width = betas.shape[1] - first
-    scaled = betas[:, first:]
-    grams_k = grams[:, :, first:, first:] * scaled[:, :, None] * scaled[:, None, :]
-    scores_k = scores[:, :, first:] * scaled
+    along = betas[:, :, None] * together
+    grams_k = np.einsum("kai,skab,kbj->skij", along, grams, along)
+    scores_k = np.einsum("kai,ska->ski", along, scores)
+    ridge_k = np.einsum("kai,sa->ski", along**2, np.broadcast_to(problem.ridge, (shares.shape[0], betas.shape[1])))
     counts = shares.sum(axis=2)
     for _ in range(cycles):
         precision = 1.0 / sigmas**2
         gram = np.einsum("sk,skij->sij", precision, grams_k)
-        ridge = problem.ridge[:, first:] * np.maximum(np.einsum("sk,kj->sj", precision, scaled**2), 1e-300)
-        gram[:, np.arange(width), np.arange(width)] += ridge
+        diagonal = np.arange(together.shape[1])
+        gram[:, diagonal, diagonal] += np.maximum(np.einsum("sk,ski->si", precision, ridge_k), 1e-300)
         step = np.linalg.solve(gram, np.einsum("sk,ski->si", precision, scores_k)[..., None])[..., 0]
         left = rests - 2.0 * np.einsum("ski,si->sk", scores_k, step) + np.einsum("si,skij,sj->sk", step, grams_k, step)
         sigmas = _noise(left, counts, sigmas, problem.reference.sigmas)
-    factors = np.ones((shares.shape[0], betas.shape[1]))
-    factors[:, first:] += step
-    return factors[:, None, :] * betas, sigmas
+    return (1.0 + step @ together.T)[:, None, :] * betas, sigmas
 
 
 def _free(problem: FitProblem, shares: Cube) -> tuple[Cube, Matrix]:

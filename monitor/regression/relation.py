@@ -14,7 +14,7 @@ The decision is the smallest p-value over the alternatives, corrected for having
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,8 +37,10 @@ from monitor.tolerances import (
     RELATION_WINDOWS,
 )
 
-_ALTERNATIVES = ("M2a", "M2b", "M2c", "M2d", "M3a", "M3b", "M3c", "M3d", "M4a", "M4b", "M5", "pM1")
+_ALTERNATIVES = ("M1n", "M2a", "M2b", "M2c", "M2d", "M2n", "M3a", "M3b", "M3c", "M3d", "M4a", "M4b", "M5", "pM1")
 _CALIBRATED_SIZES = (20, 60, 200)
+_WITHOUT_FREE_NOISE = tuple(name for name in _ALTERNATIVES if name not in ("M1n", "M2n"))
+"""The alternatives that references of earlier releases have measured."""
 
 
 class RelationStatus(StrEnum):
@@ -77,6 +79,11 @@ class RelationNull:
             sizes, inflation, tests = (np.asarray(arrays[name], float) for name in ("sizes", "inflation", "tests"))
         except (KeyError, ValueError) as problem:
             raise ArtefactError(f"relation null: {problem}") from problem
+        if inflation.shape == (sizes.size, len(_WITHOUT_FREE_NOISE)):
+            # Infinite where nothing was measured: such a link takes no part.
+            known, measured = np.full((sizes.size, len(_ALTERNATIVES)), np.inf), inflation
+            known[:, [_ALTERNATIVES.index(name) for name in _WITHOUT_FREE_NOISE]] = measured
+            inflation = known
         if inflation.shape != (sizes.size, len(_ALTERNATIVES)) or tests.shape != sizes.shape:
             raise ArtefactError(f"relation null: want {len(_ALTERNATIVES)} alternatives a size, got {inflation.shape}")
         return cls(sizes, inflation, tests)
@@ -119,11 +126,12 @@ def relation_test(
     *,
     null: RelationNull | None = None,
     level: float = RELATION_LEVEL,
+    criterion: Literal["bic", "press"] = "bic",
     starts: int = 10,
     seed: int = 0,
     names: Sequence[str] | None = None,
 ) -> RelationTest:
-    """Test M1 on labelled events and, below `level`, say which link explains them (the best BIC but M1's)."""
+    """Test M1 on labelled events and, below `level`, say which link but M1 explains them best by the criterion."""
     source = mixture_of(reference)
     design, values = design_matrix(inputs, source.inputs), frozen_vector(targets, "targets")
     if values.size != design.shape[0]:
@@ -143,7 +151,9 @@ def relation_test(
     adaptation = None
     if p_value < level:
         models = [name for name in MODELS if name != "M1"]
-        adaptation = adapt(source, rows, labels, models=models, starts=starts, seed=seed, names=names)
+        adaptation = adapt(
+            source, rows, labels, models=models, criterion=criterion, starts=starts, seed=seed, names=names
+        )
     return RelationTest(
         status=RelationStatus.TESTED,
         model=adaptation.model if adaptation else "M1",

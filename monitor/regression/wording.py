@@ -6,6 +6,7 @@ import numpy as np
 
 from monitor.arrays import Matrix, Vector
 from monitor.regression.links import Model
+from monitor.regression.mixture import Mixture
 from monitor.tolerances import FACTOR_IN_WORDS, FACTOR_UNCHANGED
 
 _WORDS = {2.0: "doubled", 3.0: "tripled", 4.0: "quadrupled", 0.5: "halved"}
@@ -24,19 +25,20 @@ def factor_word(factor: float) -> str:
 def describe(
     model: Model,
     factors: Matrix,
-    weights: Vector,
-    reference_weights: Vector,
+    now: Mixture,
+    before: Mixture,
     names: Sequence[str] | None = None,
 ) -> str:
-    """What the link did: factors lambda (K, p + 1), proportions now and in the reference, names of the inputs."""
-    parts = _relation(model, factors, names or [f"x{number}" for number in range(1, factors.shape[1])])
-    if model.free_proportions and weights.size > 1:
-        shares = f"shares of the components {_percent(reference_weights)} became {_percent(weights)}"
+    """What the link did: factors lambda (K, p + 1) from one mixture to the other, and names of the inputs."""
+    inputs = names or [f"x{number}" for number in range(1, factors.shape[1])]
+    parts = _relation(model, factors, now.sigmas / before.sigmas, inputs)
+    if model.free_proportions and now.components > 1:
+        shares = f"shares of the components {_percent(before.weights)} became {_percent(now.weights)}"
         parts = [*parts, shares] if parts else [shares, "slopes and intercepts unchanged"]
     return "; ".join(parts) or "nothing changed"
 
 
-def _relation(model: Model, factors: Matrix, names: Sequence[str]) -> list[str]:
+def _relation(model: Model, factors: Matrix, noise: Vector, names: Sequence[str]) -> list[str]:
     several = model.link.per_component and factors.shape[0] > 1
     intercepts, slopes = factors[:, 0], factors[:, -1]
     words = [factor_word(factor) for factor in factors[0, 1:]]
@@ -45,10 +47,16 @@ def _relation(model: Model, factors: Matrix, names: Sequence[str]) -> list[str]:
         each = f"all slopes {words[0]}"
     sentences: dict[str, list[str]] = {
         "same": [],
+        "noise": [_told("noise", noise, noise.size > 1), "slopes and intercepts unchanged"],
         "slopes": [_told("slopes", slopes, several), "intercepts unchanged"],
         "intercepts": [_told("intercepts", intercepts, several), "slopes unchanged"],
         "all": [_told("slopes and intercepts", slopes, several)],
         "both": [_told("slopes", slopes, several), _told("intercepts", intercepts, several)],
+        "slopes+noise": [
+            _told("slopes", slopes, several),
+            "intercepts unchanged",
+            _told("noise", noise, noise.size > 1),
+        ],
         "inputs": [each, "intercepts unchanged", "noise estimated anew"],
         "inputs+": [each, f"intercepts {factor_word(factors[0, 0])}", "noise estimated anew"],
         "free": ["every slope, intercept and noise level estimated anew"],
@@ -58,7 +66,7 @@ def _relation(model: Model, factors: Matrix, names: Sequence[str]) -> list[str]:
 
 def _told(what: str, factors: Vector, several: bool) -> str:
     if not several:
-        return f"all {what} {factor_word(float(factors[0]))}"
+        return f"{'' if what == 'noise' else 'all '}{what} {factor_word(float(factors[0]))}"
     listed = [f"{factor_word(float(factor))} in component {k}" for k, factor in enumerate(factors, start=1)]
     return f"{what} " + ", ".join(listed)
 

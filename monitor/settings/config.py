@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from scipy.special import bdtrc
 
-from monitor.assessment import ClassRule, MixRule
+from monitor.assessment import AdaptBy, ClassRule, MixRule
 from monitor.errors import ConfigurationError, InputError
 from monitor.events import TimeReading
 from monitor.labels import Awaited
@@ -223,6 +223,10 @@ class StreamSettings:
     """Of a regression stream: how far back labels count where one window has too few of them, and how much later than
     its event a label may come and still join it by its id. A restart reads as far back. By default only labels that
     events of the window carry themselves count."""
+
+    adapt: AdaptBy | None = None
+    """Of a regression stream whose relation changed: how the one of now is estimated. "bic" (the default) or "press":
+    by the link to the reference's that has the smallest; "bayes": as the posterior mean, given the reference's."""
 
     def problems(self) -> Iterator[str]:
         """What the types cannot say."""

@@ -95,7 +95,7 @@ class LabelEvidence:
         times = np.where(late, arrivals.marks_after, arrivals.timestamps)
         panes = self._pane(times)
         counts = panes + self.plan.span + self._lateness > closed
-        timed = replace(arrivals.rows, timestamps=times, key=type(arrivals.rows.key)())
+        timed = replace(arrivals.rows, timestamps=times, happened=arrivals.timestamps, key=type(arrivals.rows.key)())
         for pane in np.unique(panes[(labelled | waiting) & counts]).tolist():
             for which, most in ((labelled, EVIDENCE_ROWS), (waiting, self._most)):
                 rows = which & counts & (panes == pane)

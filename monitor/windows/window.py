@@ -114,6 +114,8 @@ class Window:
     targets: Vector | None = None
     """What a regressor should have said, NaN where not known."""
     timestamps: Labels | None = None
+    happened: Labels | None = None
+    """Of evidence: when its events happened, where `timestamps` say when their labels came."""
     ids: NDArray[np.object_] | None = None
     segments: Segments | None = None
     evidence: Self | None = None
@@ -191,6 +193,7 @@ class Window:
             predictions=_picked(self.predictions, rows),
             targets=_picked(self.targets, rows),
             timestamps=_picked(self.timestamps, rows),
+            happened=_picked(self.happened, rows),
             ids=_picked(self.ids, rows),
             segments=None
             if self.segments is None
@@ -213,6 +216,7 @@ def merge(windows: Sequence[Window]) -> Window:
         predictions=_joined([part.predictions for part in windows], sizes, np.nan),
         targets=_joined([part.targets for part in windows], sizes, np.nan),
         timestamps=_joined([part.timestamps for part in windows], sizes, 0),
+        happened=_joined([part.happened for part in windows], sizes, 0),
         ids=_joined([part.ids for part in windows], sizes, None),
         segments=_joined_segments(windows),
         counts=sum((part.counts for part in windows), WindowCounts()),

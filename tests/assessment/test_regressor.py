@@ -57,6 +57,35 @@ def test_a_changed_relation_outranks_moved_inputs_and_names_both():
     assert any(reason.startswith("area is") for reason in found.reasons)
 
 
+def test_noise_that_has_grown_is_told_as_such_and_corrects_nothing():
+    found = said(streams.window(400, noise=2.5))
+    assert found.verdict == "relation-shift"
+    assert found.reasons[0].startswith("noise multiplied by 2.")
+    assert "slopes and intercepts unchanged" in found.reasons[0]
+    assert not found.recalibration.apply
+    assert found.recalibration.reason == "only the noise changed: no correction makes predictions better"
+    assert not any("not corrected yet" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize("by", ["bic", "press", "bayes"])
+def test_the_relation_of_now_can_be_estimated_in_three_ways(by):
+    found = assess_regression(streams.window(120, factors=streams.DOUBLED), streams.reference(), by=by)
+    assert found.recalibration.apply
+    doubled = streams.TRUTH.weights @ (streams.TRUTH.coefficients * streams.DOUBLED)
+    now = found.relation.now
+    np.testing.assert_allclose(now.weights @ now.coefficients, doubled, atol=1.0)
+    assert found.recalibration.relation.adapted.coefficients == tuple(map(tuple, now.coefficients.tolist()))
+
+
+def test_what_labels_leave_open_is_said():
+    predictions, targets, features = streams.columns(200, 5, factors=np.array([1.0, -1.0, 3.0]))
+    features[:, 1] = 0.5  # as labels of one age do
+    found = said(Window.of_predictions(predictions, features, targets))
+    assert found.verdict == "relation-shift"
+    assert "the inputs of the labelled events do not vary in every direction" in found.reasons
+    assert "collinear-inputs" in found.to_result().relation.notes
+
+
 def test_a_few_absurd_labels_are_no_other_relation():
     predictions, targets, features = streams.columns(300, 4)
     targets[[7, 200]] += 80.0

@@ -43,7 +43,9 @@ CLASSES = (2, 5)
 SIZES = (1_000, 5_000)
 WORLDS = 2
 WINDOWS = 6
-"""In each world, for each shift."""
+"""In each world, for each shift,"""
+PRIOR_TIMES = 4
+"""and so many times as many where the class mix moves: else one window that is not corrected decides about a cell."""
 HOLD_OUT = 10_000
 WANTED = 0.95
 """Of the improvement by the yardstick, in prior-shift cells of 5,000 events together,"""
@@ -106,7 +108,7 @@ def cells(name: str, classes: int, size: int, windows: int) -> list[Cell]:
     for number in range(WORLDS):
         model = Model(name, classes, number)
         for place, shift in enumerate(SHIFTS):
-            for each in range(windows):
+            for each in range(windows * (PRIOR_TIMES if shift == "prior" else 1)):
                 # The same seed for both windows' class mix: they are of one kind.
                 rng = np.random.default_rng([22, classes, size, place, number, each])
                 x, labels = model.world.shifted(shift, 2 * size, rng)

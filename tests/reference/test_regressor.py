@@ -3,6 +3,7 @@
 import csv
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from monitor import Reference, RegressionReference
 from monitor.commands.cli import main
 from monitor.errors import ArtefactError, InputError
 from monitor.kinds import load_reference
+from monitor.reference.regressor import LineCount
 from tests.reference.worlds import world
 from tests.service import regression_streams as streams
 
@@ -41,6 +43,17 @@ def test_the_relation_is_the_truth_with_its_number_of_components():
     said, y, _ = streams.columns(2_000, 0)
     assert reference.error == pytest.approx(np.sqrt(np.mean((y - said) ** 2)))
     np.testing.assert_allclose(reference.mixture.weights @ reference.mixture.coefficients, [8.8, 4.2, -1.8], atol=0.15)
+
+
+def test_how_many_lines_may_be_said_and_a_choice_at_its_cap_is_told():
+    said, y, x = streams.columns(600, 0)
+    fit = partial(RegressionReference.fit, said, y, x, feature_names=["area", "age"])
+    assert fit(lines=LineCount(number=3)).mixture.components == 3
+    capped = fit(lines=LineCount(most=2))
+    assert capped.mixture.components == 2
+    assert [one["cause"] for one in capped.facts["warnings"]] == ["relation"]
+    assert "a mixture of 2 lines, the most that BIC may choose" in capped.facts["warnings"][0]["text"]
+    assert "warnings" not in fit(lines=LineCount(number=2)).facts
 
 
 def test_a_file_gives_back_the_same_reference_and_says_of_which_kind_it_is(tmp_path):

@@ -50,7 +50,11 @@ def unpack(name, parameters, betas, sigmas):
         return np.array(taken)
 
     number, letter = name[1], name[2:]
-    if number in "23":
+    if letter == "n":
+        if number == "2":
+            factors[:, 1:] = take(1)
+        noise = np.exp(take(components))
+    elif number in "23":
         sets = 1 if number == "2" else components
         if letter == "a":
             high = np.broadcast_to(np.exp(take(sets)), components)
@@ -78,6 +82,7 @@ def start_parameters(name, betas, sigmas):
     components, width = betas.shape
     sets = 1 if name[1] == "2" else components
     return {
+        "1n": np.log(sigmas), "2n": np.concatenate([[1.0], np.log(sigmas)]),
         "2a": np.zeros(1), "2b": np.ones(1), "2c": np.zeros(1), "2d": np.array([1.0, 0.0]),
         "3a": np.zeros(sets), "3b": np.ones(sets), "3c": np.zeros(sets), "3d": np.repeat([1.0, 0.0], sets),
         "4a": np.concatenate([np.ones(width - 1), np.log(sigmas)]),

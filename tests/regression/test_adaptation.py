@@ -14,6 +14,16 @@ from tests.regression import worlds
 REFERENCE = Mixture.of([0.4, 0.6], [[4.0, 1.0, -2.0], [-3.0, 2.0, 1.5]], [0.5, 0.7], 2_000)
 
 CASES = {
+    "M1n": (
+        1.0,
+        np.array([2.0, 4.0]),
+        "noise multiplied by 2.12 in component 1, quadrupled in component 2; slopes and intercepts unchanged",
+    ),
+    "M2n": (
+        np.array([1.0, 2.0, 2.0]),
+        np.array([0.5, 0.25]),
+        "all slopes doubled; intercepts unchanged; noise halved in component 1, multiplied by 0.24 in component 2",
+    ),
     "M2a": (np.array([1.0, 2.0, 2.0]), 2.0, "all slopes doubled; intercepts unchanged"),
     "M2b": (np.array([3.0, 1.0, 1.0]), 1.0, "all intercepts tripled; slopes unchanged"),
     "M2c": (np.full(3, 0.5), 0.5, "all slopes and intercepts halved"),
@@ -67,9 +77,18 @@ def test_the_link_that_was_applied_is_found_estimated_and_put_into_words(name):
     assert found.notes == ()
 
 
+def test_noise_that_has_grown_by_itself_is_not_taken_for_steeper_slopes():
+    one = Mixture.of([1.0], [[2.0, 1.0, -1.0]], [1.0], 2_000)
+    x = worlds.normal(200, 2, seed=1)
+    told = [adapt(one, x, worlds.draw(worlds.moved(one, 1.0, 2.5), x, seed), starts=1) for seed in range(8)]
+    assert {found.model for found in told} == {"M1n"}
+    assert all(found.description.startswith("noise multiplied by 2.") for found in told)
+    np.testing.assert_allclose([found.factors for found in told], 1.0, rtol=1e-12)
+
+
 def test_inputs_that_all_changed_alike_are_not_told_one_by_one():
-    factors, weights = np.array([[1.0, 2.02, 1.98]] * 2), np.array([0.5, 0.5])
-    told = describe(MODELS["M4a"], factors, weights, weights, ["area", "age"])
+    factors = np.array([[1.0, 2.02, 1.98]] * 2)
+    told = describe(MODELS["M4a"], factors, REFERENCE, REFERENCE, ["area", "age"])
     assert told == "all slopes doubled; intercepts unchanged; noise estimated anew"
 
 
@@ -100,10 +119,23 @@ def test_a_relation_of_its_own_is_m5_and_inputs_have_their_names():
     assert "slope of amount tripled" in adapt(REFERENCE, x, x4, names=["amount", "age"]).description
 
 
-def test_the_family_has_24_models_with_the_parameters_of_table_1():
-    assert len(MODELS) == 24
+def test_the_family_has_the_24_models_of_table_1_and_two_links_with_free_noise():
+    assert len([name for name in MODELS if not name.endswith("n")]) == 24
     components, inputs = REFERENCE.components, REFERENCE.inputs
-    table = [0, 1, 1, 1, 2, components, components, components, 2 * components, inputs + components]
+    table = [
+        0,
+        components,
+        1,
+        1,
+        1,
+        2,
+        1 + components,
+        components,
+        components,
+        components,
+        2 * components,
+        inputs + components,
+    ]
     table += [inputs + components + 1, components * (inputs + 2)]
     assert [link.parameters(REFERENCE) for link in LINKS.values()] == table
     assert [MODELS["p" + name].parameters(REFERENCE) for name in LINKS] == [v + components - 1 for v in table]

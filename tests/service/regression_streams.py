@@ -25,14 +25,14 @@ FEATURES = ("area", "age")
 DOUBLED = np.array([1.0, 2.0, 2.0])
 
 
-def columns(events, seed, *, factors=1.0, labelled=1.0, shift=0.0):
+def columns(events, seed, *, factors=1.0, labelled=1.0, shift=0.0, noise=None):
     """Predictions, labels (NaN where not labelled) and features; coefficients times `factors`, area plus `shift`.
 
-    The noise grows with the largest factor, as the links of the literature have it.
+    Without `noise` the noise grows with the largest factor, as the links of the literature have it.
     """
     rng = np.random.default_rng((seed, 7))
     x = rng.normal(size=(events, 2)) + np.array([shift, 0.0])
-    y = worlds.draw(worlds.moved(TRUTH, factors, float(np.max(factors))), x, seed)
+    y = worlds.draw(worlds.moved(TRUTH, factors, noise or float(np.max(factors))), x, seed)
     return TRUTH.predict(x), np.where(rng.random(events) < labelled, y, np.nan), x
 
 

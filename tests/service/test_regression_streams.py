@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -151,6 +152,17 @@ def test_late_labels_join_their_events_in_the_window_in_which_they_come():
     assert labels[3] == pytest.approx(own[0] - labels[0] + 0.25 * EVENTS_A_MINUTE, abs=25)
     assert told[-1]["verdict"] == "relation-shift"
     assert told[-1]["reasons"][0].startswith("all slopes doubled")
+    change = START + 3 * MINUTE // 1_000
+    since, labels_since = (moment(told[-1]["relation"][name]) for name in ("since", "labels_since"))
+    assert change - 2_000 <= since <= change + 5_000  # by the events' times, half a minute before their labels'
+    assert labels_since > since
+    assert f"since {told[-1]['relation']['since']}" in told[-1]["reasons"][0]
+    assert told[0]["relation"]["since"] is None
+
+
+def moment(text):
+    """Milliseconds since the epoch."""
+    return datetime.fromisoformat(text).timestamp() * 1_000
 
 
 @settings(max_examples=4, deadline=None)
