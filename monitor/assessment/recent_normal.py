@@ -221,10 +221,11 @@ def _baseline(normal: RecentNormal, away: _Away, reference: Verdict, named: Exam
         return None
     p_value, effect = away.law.p_value(math.exp(away.statistic)), _effect(away)
     fits = not (p_value < 2 / 3 * level and effect >= FIT_FLOOR)
-    shares = away.mean[away.profile.ends[-1] :]
-    before, now = _simplex(np.stack([shares, shares + away.profile.shares]))
-    mix_p = _mix_p(away.profile.shares, np.array(normal.gaps))
-    mix_moved = mix_p < level / 3 and cohen_w(now, before) >= MIX_FLOOR
+    mix_moved, mix = False, ""
+    if _mix_p(away.profile.shares, np.array(normal.gaps)) < level / 3:
+        shares = away.mean[away.profile.ends[-1] :]
+        before, now = _simplex(np.stack([shares, shares + away.profile.shares]))
+        mix_moved, mix = cohen_w(now, before) >= MIX_FLOOR, _mix_sentence(named.classes, before, now)
     moved, explained = ([], False) if fits else _moved(normal, away, level)
     verdict = decide(
         Evidence(
@@ -235,7 +236,7 @@ def _baseline(normal: RecentNormal, away: _Away, reference: Verdict, named: Exam
             inputs_explain=explained,
         )
     )
-    names, mix = tuple(named.features[j] for j in moved), _mix_sentence(named.classes, before, now)
+    names = tuple(named.features[j] for j in moved)
     return Baseline(verdict, _reasons(verdict, p_value, effect, names, mix, explained=explained), names)
 
 

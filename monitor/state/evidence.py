@@ -6,9 +6,9 @@ the evidence of a series is as large as its part of the budget asks for, and end
 three messages with one id, `raised`, `updated` and `resolved`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from math import exp, log
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -92,27 +92,22 @@ def evidence(plan: StatePlan, reference: FiledReference) -> Concern[EvidenceStat
 def scores(seen: WindowSeen) -> dict[str, dict[str, float]]:
     """The series of a window."""
     shares = seen.reading.answer.levels()
-    features = {
-        f"distance of {name}": _score(min(2 * min(shift.move.p_value, shift.move.missing_p), 1.0))
-        for name, shift in seen.assessment.features.items()
-    }
+    moves = [(f"distance of {name}", shift.move) for name, shift in seen.assessment.features.items()]
     fit = seen.assessment.tests.get(FIT)
+    p_values = [min(2 * min(move.p_value, move.missing_p), 1.0) for _, move in moves]
+    fits = [] if fit is None or fit.p_value is None else [fit.p_value]
+    # Standard normal where p-values are uniform.
+    normal = (-ndtri([*p_values, *fits])).tolist()
     found = {
         "shares": {f"{name} rises": score for name, score in shares.items()}
         | {f"{name} falls": -score for name, score in shares.items()},
-        "features": features,
-        "fit": {} if fit is None or fit.p_value is None else {"fit": _score(fit.p_value)},
+        "features": {name: score for (name, _), score in zip(moves, normal, strict=False)},
+        "fit": {"fit": normal[-1]} if fits else {},
     }
     return {group: series for group, series in found.items() if series}
 
 
-def _score(p_value: float) -> float:
-    """Standard normal where the p-value is uniform."""
-    return float(-ndtri(p_value))
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """One series of one window."""
 
     name: str
@@ -125,8 +120,9 @@ def _rows(seen: WindowSeen, rate: float) -> list[_Row]:
     """Each group has the same part of the budget, and in it each series."""
     groups = scores(seen)
     return [
-        _Row(name, min(max(score, -SCORE_LIMIT), SCORE_LIMIT), log(len(groups) * len(series) / rate))
+        _Row(name, min(max(score, -SCORE_LIMIT), SCORE_LIMIT), threshold)
         for series in groups.values()
+        for threshold in [log(len(groups) * len(series) / rate)]
         for name, score in sorted(series.items())
     ]
 
@@ -143,43 +139,40 @@ def _advanced(state: EvidenceState, seen: WindowSeen, rate: float, shared: float
     calm = evidence.log_total < log(CALM_EVIDENCE)
     steps = evidence.increments(scores, shared).tolist()
     after = evidence.plus(scores, shared, calm & [row.name not in state.alarms for row in rows])
-    totals = after.log_total.tolist()
+    totals, gathered = after.log_total.tolist(), _gathered(before, calm.tolist(), after, seen.window.key.start, steps)
     known, alarms, messages = dict(state.series), dict(state.alarms), list[Message]()
-    for number, row in enumerate(rows):
-        series = _gathered(_NOTHING if calm[number] else before[number], after, number, seen, steps[number])
+    for row, series, total, step in zip(rows, gathered, totals, steps, strict=True):
+        known[row.name] = series
         alarm = alarms.pop(row.name, None)
         if alarm is not None:
-            alarm, event = _went_on(alarm, steps[number])
+            alarm, event = _went_on(alarm, step)
+        elif total >= row.threshold:
+            alarm, event = _raised(series, row.threshold), "raised"
         else:
-            alarm, event = _raised(series, totals[number], row.threshold)
-        if alarm is not None:
-            # While an alarm is open its series gathers nothing, and afterwards it begins anew.
-            series = msgspec.structs.replace(_NOTHING, precision=series.precision, weighted=series.weighted)
-            if event:
-                messages.append(_message(seen, row.name, alarm, event))
-            if event != "resolved":
-                alarms[row.name] = alarm
-        known[row.name] = series
+            continue
+        # While an alarm is open its series gathers nothing, and afterwards it begins anew.
+        known[row.name] = msgspec.structs.replace(_NOTHING, precision=series.precision, weighted=series.weighted)
+        if event:
+            messages.append(_message(seen, row.name, alarm, event))
+        if event != "resolved":
+            alarms[row.name] = alarm
     return Advanced(EvidenceState(seen.window.key.end, known, alarms), messages)
 
 
-def _gathered(before: SeriesState, after: SeriesEvidence, number: int, seen: WindowSeen, step: float) -> SeriesState:
-    """A series with one window more; where it was calm, it begins with this one."""
-    return SeriesState(
-        logs=tuple(after.logs[number].tolist()),
-        precision=float(after.precision[number]),
-        weighted=float(after.weighted[number]),
-        since=before.since or seen.window.key.start,
-        windows=before.windows + 1,
-        total=round(before.total + step, 6),
-    )
+def _gathered(
+    before: Sequence[SeriesState], calm: Sequence[bool], after: SeriesEvidence, start: int, steps: Sequence[float]
+) -> list[SeriesState]:
+    """The series with one window more; those that were calm begin with this one."""
+    begun = (_NOTHING if one_calm else one for one, one_calm in zip(before, calm, strict=True))
+    columns = (after.logs.tolist(), after.precision.tolist(), after.weighted.tolist(), steps)
+    return [
+        SeriesState(tuple(logs), precision, weighted, one.since or start, one.windows + 1, round(one.total + step, 6))
+        for one, logs, precision, weighted, step in zip(begun, *columns, strict=True)
+    ]
 
 
-def _raised(series: SeriesState, evidence: float, threshold: float) -> tuple[OpenAlarm | None, str]:
-    """An alarm, if there is evidence enough."""
-    if evidence < threshold:
-        return None, ""
-    return OpenAlarm(series.since, series.windows, series.total, round(exp(threshold), 1)), "raised"
+def _raised(series: SeriesState, threshold: float) -> OpenAlarm:
+    return OpenAlarm(series.since, series.windows, series.total, round(exp(threshold), 1))
 
 
 def _went_on(alarm: OpenAlarm, step: float) -> tuple[OpenAlarm, str]:

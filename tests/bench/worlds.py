@@ -10,6 +10,7 @@ from monitor.arrays import Labels, Matrix
 from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors import CHEAP, ESTIMATORS
+from monitor.reference.blocks import cut
 from monitor.reference.classifier import Reference
 from monitor.windows.window import Window
 
@@ -37,19 +38,26 @@ def schema(features: int, classes: int, stream: str = "bench") -> StreamSchema:
     )
 
 
-def window(rows: int, features: int, classes: int) -> Window:
+def window(rows: int, features: int, classes: int, seed: int = 2) -> Window:
     """A window in which nothing moved."""
-    posteriors, x, _ = scored(rows, features, classes, 2)
+    posteriors, x, _ = scored(rows, features, classes, seed)
     return Window.of(posteriors, x)
 
 
-def reference(rows: int, features: int, classes: int) -> Reference:
+def reference(rows: int, features: int, classes: int, block: int | None = None) -> Reference:
     """With the estimators that every window reports; the statistics of the others take longer than all the rest."""
     posteriors, x, labels = scored(rows, features, classes, 1)
     labels[: 2 * classes] = np.tile(np.arange(classes), 2)
     with patch.dict(ESTIMATORS, {name: ESTIMATORS[name] for name in CHEAP}, clear=True):
         return Reference.reduce(
-            schema(features, classes), posteriors, labels, x, seed=0, estimator="em", calibration="temperature"
+            schema(features, classes),
+            posteriors,
+            labels,
+            x,
+            seed=0,
+            estimator="em",
+            calibration="temperature",
+            blocks=None if block is None else cut(block, rows),
         )
 
 
