@@ -17,6 +17,9 @@ from monitor.regression.press import with_press
 from monitor.regression.wording import describe
 
 
+Criterion = Literal["bic", "press", "press-nearest"]
+
+
 class Note(StrEnum):
     """What a reader of an adaptation has to know beside the numbers."""
 
@@ -74,7 +77,7 @@ def adapt(
     targets: ArrayLike,
     *,
     models: Sequence[str] = tuple(MODELS),
-    criterion: Literal["bic", "press"] = "bic",
+    criterion: Criterion = "bic",
     starts: int = 10,
     seed: int = 0,
     names: Sequence[str] | None = None,
@@ -82,7 +85,8 @@ def adapt(
     """Choose and estimate the link between a reference mixture and the population of labelled events.
 
     Bouveyron & Jacques (2014), sections 2.1-2.4: EM for each model from the reference, from seeded guesses and from
-    the solutions of the models nested in it; then the smallest BIC (-2 L + v ln n*, L the log-likelihood) or PRESS.
+    the solutions of the models nested in it; then the smallest BIC (-2 L + v ln n*, L the log-likelihood) or PRESS, of
+    the mixture mean or, as printed, of the nearest component.
     `names` are the inputs' names in the description.
     """
     source = mixture_of(reference)
@@ -92,8 +96,8 @@ def adapt(
     task = labelled_task(source, inputs, targets)
     wanted = [MODELS[name] for name in MODELS if name in set(models)]
     fits = fit_models(task, wanted, starts, seed)
-    if criterion == "press":
-        fits = with_press(task, fits)
+    if criterion != "bic":
+        fits = with_press(task, fits, "mean" if criterion == "press" else "nearest")
     chosen = choose(fits, criterion)
     return Adaptation(
         model=chosen.model,
@@ -108,10 +112,10 @@ def adapt(
     )
 
 
-def choose(fits: Sequence[LinkFit], criterion: str) -> LinkFit:
+def choose(fits: Sequence[LinkFit], criterion: Criterion) -> LinkFit:
     """The smallest criterion among the fits that mean something; the simpler model in a tie."""
     usable = [fit for fit in fits if fit.selectable] or [fit for fit in fits if fit.model == "M1"] or list(fits)
-    if criterion == "press":
+    if criterion != "bic":
         return min(usable, key=lambda fit: np.inf if fit.press is None else fit.press)
     return min(usable, key=lambda fit: fit.bic)
 

@@ -57,7 +57,7 @@ class LinkFit:
     empty: tuple[int, ...]
     """The components with less than one label."""
     press: float | None = None
-    """Sum of squared leave-one-out errors of the mixture mean, where asked for."""
+    """Sum of squared leave-one-out errors, where asked for: of the mixture mean, or of the nearest component."""
 
     @property
     def selectable(self) -> bool:

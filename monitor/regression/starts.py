@@ -18,16 +18,19 @@ def guesses_from_reference(
 ) -> FitParameters:
     """The reference, then guesses: slopes and intercepts times log-normal factors, some by component, some pooled.
 
+    Half as many guesses again have signs drawn: a link may turn a line over, and EM does not cross zero to find it.
     The noise of a guess is what its nearest component leaves unexplained, so that every event has a chance to
     belong to every component.
     """
     rng = np.random.default_rng(seed)
     betas = reference.coefficients[0]
     components, width = betas.shape
-    extra = max(starts - 1, 0)
-    factors = np.exp(SPREAD * rng.standard_normal((extra, components, 2)))
-    pooled = np.arange(extra) % 2 == 0
+    factors = np.exp(SPREAD * rng.standard_normal((max(starts - 1, 0), components, 2)))
+    pooled = np.arange(len(factors)) % 2 == 0
     factors[pooled] = factors[pooled][:, :1, :]
+    turned = factors[: len(factors) // 2]
+    factors = np.concatenate([factors, turned * rng.choice([-1.0, 1.0], size=turned.shape)])
+    extra = len(factors)
     scale = np.concatenate([factors[..., :1], np.repeat(factors[..., 1:], width - 1, axis=2)], axis=2)
     guesses = scale * betas
     errors = target - guesses @ design.T

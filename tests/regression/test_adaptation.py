@@ -185,6 +185,38 @@ def test_starts_beyond_the_reference_find_what_it_alone_misses():
     assert found >= 1
 
 
+def test_a_line_that_was_turned_over_is_found():
+    """EM does not cross zero: from starts of the reference's signs alone it stayed 233 nats below this."""
+    rng = np.random.default_rng(77)
+    components = rng.integers(2, 5)
+    lines = rng.normal(size=(components, 2)) * np.array([10.0, 1.0])
+    reference = Mixture.of(rng.dirichlet(np.full(components, 5.0)), lines, rng.uniform(0.2, 0.6, components), 1_000)
+    signs = np.where(rng.random((components, 1)) < 0.5, -1.0, 1.0)
+    factors = np.column_stack([signs * np.exp(0.7 * rng.normal(size=(components, 1))), np.ones(components)])
+    now = Mixture.of(reference.weights, lines * factors, reference.sigmas)
+    x = rng.uniform(-1, 1, (80, 1))
+    y = worlds.draw(now, x, seed=1)
+    found = adapt(reference, x, y, models=["pM3b"])
+    assert (factors < 0).any()
+    assert found.chosen.log_likelihood > now.log_likelihood(x, y) - 1e-6
+
+
+def test_press_as_printed_counts_the_component_that_turns_out_nearest():
+    x = worlds.parabola(30, 3)
+    y = worlds.draw(worlds.moved(worlds.INTRODUCTORY, 2.0, 2.0), x, 4)
+    models = ["M1", "M2a", "M3c"]
+    of_mean = adapt(worlds.INTRODUCTORY, x, y, models=models, criterion="press")
+    printed = adapt(worlds.INTRODUCTORY, x, y, models=models, criterion="press-nearest")
+    for name in models:
+        rows = np.arange(len(y))
+        refits = [adapt(worlds.INTRODUCTORY, x[rows != i], y[rows != i], models=[name], starts=1).mixture for i in rows]
+        total = sum(float(np.min((y[i] - refits[i].component_means(x[i : i + 1])) ** 2)) for i in rows)
+        assert printed.candidate(name).press <= of_mean.candidate(name).press
+        if name == "M1":
+            assert printed.candidate(name).press == pytest.approx(total, rel=1e-4)
+    assert printed.chosen.press == min(printed.candidate(name).press for name in models)
+
+
 class TestDegenerate:
     """Each awkward question has an answer with a name."""
 

@@ -33,7 +33,7 @@ def scene(seed, events, target):
     seed=st.integers(0, 2**31 - 1),
     events=st.sampled_from([1, 2, 3, 8, 20, 40]),
     target=st.sampled_from(["ordinary", "zero", "exact", "wild", "binary"]),
-    criterion=st.sampled_from(["bic", "press"]),
+    criterion=st.sampled_from(["bic", "press", "press-nearest"]),
 )
 @settings(max_examples=15, deadline=None)
 def test_every_way_of_adapting_answers(seed, events, target, criterion):
