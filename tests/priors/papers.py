@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from monitor.arrays import Matrix, Vector
+from monitor.arrays import Labels, Matrix, Vector
 from monitor.priors import ESTIMATORS
 from monitor.windows.window import Window
 from tests.priors.doubles import PlainReference
@@ -40,6 +40,7 @@ class Contamination:
     reference: PlainReference
     centres: Matrix
     source: Matrix
+    source_labels: Labels
     window: Matrix
     truth: Vector
     generator: np.random.Generator
@@ -63,6 +64,7 @@ class Contamination:
             PlainReference.of(model.predict_proba(x), labels, x, names=needed),
             centres,
             x,
+            labels,
             window,
             truth,
             rng,
