@@ -16,7 +16,6 @@ from monitor.regression.mixture import FittedMixture, Mixture, mixture_of
 from monitor.regression.press import with_press
 from monitor.regression.wording import describe
 
-
 Criterion = Literal["bic", "press", "press-nearest"]
 
 

@@ -16,7 +16,6 @@ from monitor.regression.em import climb
 from monitor.regression.links import MODELS
 from monitor.regression.maximise import FitParameters
 
-
 Prediction = Literal["mean", "nearest"]
 
 
