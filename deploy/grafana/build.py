@@ -93,11 +93,12 @@ STREAM = [
         "Prevalence",
         [
             (f"shiftwatch_prevalence_ratio{{{OF_STREAM}}}", "{{class}}"),
+            (f"shiftwatch_smoothed_ratio{{{OF_STREAM}}}", "{{class}} smoothed"),
             (f"shiftwatch_prevalence_lower_ratio{{{OF_STREAM}}}", "{{class}} lower"),
             (f"shiftwatch_prevalence_upper_ratio{{{OF_STREAM}}}", "{{class}} upper"),
             ('shiftwatch_source_prior_ratio{stream="$stream"}', "{{class}} reference"),
         ],
-        "The share of each class with its interval, and the reference's share.",
+        "The share of each class by each window with its interval, by all windows so far, and the reference's share.",
         unit="percentunit",
         width=24,
         height=10,

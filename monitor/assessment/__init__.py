@@ -3,7 +3,7 @@
 from monitor.assessment.baseline import Baseline
 from monitor.assessment.classifier import Assessment, assess
 from monitor.assessment.concept import with_concept
-from monitor.assessment.message import MessagePart, WindowResult, encode, rfc3339
+from monitor.assessment.message import Level, MessagePart, WindowResult, encode, rfc3339, with_smoothed
 from monitor.assessment.mix_rule import ClassRule, MixRule
 from monitor.assessment.prevalence import BasedOn
 from monitor.assessment.reasons import describe
@@ -22,6 +22,7 @@ __all__ = [
     "ClassRule",
     "Examined",
     "FeatureShift",
+    "Level",
     "MessagePart",
     "MixRule",
     "RecentNormal",
@@ -40,4 +41,5 @@ __all__ = [
     "rfc3339",
     "verdicts",
     "with_concept",
+    "with_smoothed",
 ]

@@ -71,6 +71,8 @@ class Assessment:
     posteriors: Mapping[str, FeatureShift]
     recalibration: Recalibration
     reference_version: str
+    hold_out_events: int = 0
+    """Of the reference, or of the part of it that a segment is held against."""
     based_on: BasedOn = BasedOn.LABEL_SHIFT
     """What `prevalence` rests on; only label shift can justify a recalibration through the class mix."""
     harm: Harm | None = None
@@ -256,6 +258,7 @@ def _assessment(
             margins=reference.margin_map,
         ),
         reference_version=reference.version,
+        hold_out_events=int(reference.class_counts.sum()),
     )
 
 

@@ -42,6 +42,14 @@ class Share(MessagePart, frozen=True):
     reference: float
 
 
+class Level(MessagePart, frozen=True):
+    """One class's prevalence now, as the windows so far tell it together."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
 class Unknown(MessagePart, frozen=True):
     """The share of the events that lie where no class of the reference was; `prevalence` is that of the others."""
 
@@ -189,6 +197,9 @@ class WindowResult(MessagePart, frozen=True):
     posteriors: dict[str, FeatureResult]
     recalibration: Recalibration
     versions: Versions
+    smoothed: dict[str, Level] | None
+    """The prevalence now, by this window and those before it: for small windows it is known better than `prevalence`,
+    which is this window's alone. Null before the first window that may be trusted, and for regressors."""
 
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -208,6 +219,14 @@ def with_baselines(message: bytes, baselines: dict[str, BaselineResult]) -> byte
     """
     start = message.index(b',"baselines":') + len(b',"baselines":')
     return message[:start] + _ENCODER.encode(baselines) + message[message.index(_AFTER_BASELINES, start) :]
+
+
+_NOT_SMOOTHED = b'"smoothed":null}'
+
+
+def with_smoothed(result: bytes, smoothed: dict[str, Level]) -> bytes:
+    """An encoded result with what is known over windows: it is the last field, so nothing is encoded anew."""
+    return result.removesuffix(_NOT_SMOOTHED) + b'"smoothed":' + _ENCODER.encode(smoothed) + b"}"
 
 
 def json_schema() -> dict[str, Any]:

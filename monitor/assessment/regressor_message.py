@@ -90,6 +90,7 @@ def to_result(assessment: "RegressionAssessment", software: str) -> RegressionRe
         estimator="",
         based_on=None,
         harm=None,
+        smoothed=None,
         estimates={},
         tests={name: test_result(test) for name, test in assessment.tests.items()},
         features={name: feature_result(shift) for name, shift in assessment.features.items()},

@@ -56,6 +56,7 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
         posteriors={name: feature_result(shift) for name, shift in assessment.posteriors.items()},
         recalibration=assessment.recalibration,
         versions=result.Versions(software, assessment.reference_version),
+        smoothed=None,
     )
 
 

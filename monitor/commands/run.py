@@ -183,6 +183,7 @@ def _states(name: str, config: Config) -> StatePlan:
         of=stream.alarm.of,
         changes=stream.changes,
         budget=config.budget(name),
+        target=stream.target,
         remembered=0 if config.server is None else config.server.windows,
     )
 

@@ -3,7 +3,7 @@
 import os
 
 from monitor.kinds.assessed import Assessed
-from monitor.kinds.class_mix import ClassMixAnswer
+from monitor.kinds.class_mix import ClassMixAnswer, SmoothedMix
 from monitor.kinds.classifier import CLASSIFIER
 from monitor.kinds.kind import AnyKind, Declared, Kind
 from monitor.kinds.reading import Answer, AnswerT_co, AnyReading, ModelFacts, Reading, Sample, reading_of
@@ -24,6 +24,7 @@ __all__ = [
     "Reading",
     "RelationAnswer",
     "Sample",
+    "SmoothedMix",
     "kind_of",
     "load_reference",
     "reading_of",

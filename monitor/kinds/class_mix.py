@@ -29,6 +29,15 @@ class EstimateReading:
 
 
 @dataclass(frozen=True, slots=True)
+class SmoothedMix:
+    """How much of each class there is now, by all windows so far, in the order of the classes."""
+
+    priors: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClassMixAnswer:
     """How much of each class, in one window."""
 
@@ -46,6 +55,8 @@ class ClassMixAnswer:
     """What the reported prevalence rests on."""
     harm: float | None = None
     """The harm score, where there are blocks of the hold-out to say what is usual."""
+    smoothed: SmoothedMix | None = None
+    """None before the first window that may be trusted."""
 
     @property
     def priors(self) -> tuple[float, ...]:
@@ -71,6 +82,10 @@ class ClassMixAnswer:
             "multiplier_ratio": self.multipliers,
             "realised_ratio": self.realised,
         }
+        if (smoothed := self.smoothed) is not None:
+            columns["smoothed_ratio"] = smoothed.priors
+            columns["smoothed_lower_ratio"] = smoothed.lower
+            columns["smoothed_upper_ratio"] = smoothed.upper
         for number in strongest(self._moved(), most):
             for name, values in columns.items():
                 if values is not None:
@@ -96,12 +111,17 @@ class ClassMixAnswer:
                 name: {"estimate": prior, "lower": lower, "upper": upper, "reference": source}
                 for name, prior, lower, upper, source in columns
             },
+            "smoothed": None if self.smoothed is None else self._shares(self.smoothed),
             "estimator": self.reported.method,
             "based_on": self.based_on,
             "harm": self.harm,
             "converged": self.reported.converged,
             "realised": None if self.realised is None else dict(zip(self.classes, self.realised, strict=True)),
         }
+
+    def _shares(self, smoothed: SmoothedMix) -> Mapping[str, Any]:
+        columns = zip(self.classes, smoothed.priors, smoothed.lower, smoothed.upper, strict=True)
+        return {name: {"estimate": prior, "lower": lower, "upper": upper} for name, prior, lower, upper in columns}
 
     def levels(self) -> Mapping[str, float]:
         """The share of each class: its difference from the reference by a standard error.
@@ -148,7 +168,9 @@ class ClassifierFacts:
         }
 
 
-def read(assessment: Assessment, window: WindowSummary, recalibration: Recalibration) -> ClassMixAnswer:
+def read(
+    assessment: Assessment, window: WindowSummary, recalibration: Recalibration, smoothed: SmoothedMix | None
+) -> ClassMixAnswer:
     """What is remembered of a window."""
     prevalence = assessment.prevalence
     return ClassMixAnswer(
@@ -162,6 +184,7 @@ def read(assessment: Assessment, window: WindowSummary, recalibration: Recalibra
         realised=tuple(count / window.labelled for count in window.class_counts) or None,
         based_on=str(assessment.based_on),
         harm=None if assessment.harm is None else assessment.harm.score,
+        smoothed=smoothed,
     )
 
 

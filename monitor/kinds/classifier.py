@@ -40,7 +40,9 @@ def _described(reference: Reference) -> str:
 CLASSIFIER = Kind(
     name="classifier",
     reference=Reference,
-    settings=frozenset({"labels", "outline", "features", "corrected", "scores", 'changes = "prior-shift"'}),
+    settings=frozenset(
+        {"labels", "outline", "features", "corrected", "scores", 'changes = "prior-shift"', 'target = "smoothed"'}
+    ),
     labels="labels",
     verdicts=verdicts(regression=False),
     assess=_assess,

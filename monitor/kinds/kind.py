@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 from monitor.arrays import Matrix
 from monitor.assessment import AdaptBy, MixRule, Verdict
 from monitor.kinds.assessed import Assessed
+from monitor.kinds.class_mix import SmoothedMix
 from monitor.kinds.reading import Answer, ModelFacts
 from monitor.recalibration import May, Recalibration
 from monitor.reference import FiledReference
@@ -57,8 +58,9 @@ class Kind(Generic[ReferenceT, AssessedT]):
     """What is shown of the model before the first window."""
     answer: type[Answer]
     """What `read` makes."""
-    read: Callable[[AssessedT, WindowSummary, Recalibration], Answer]
-    """What is remembered of a window beyond what is remembered of all; the recalibration is the published one."""
+    read: Callable[[AssessedT, WindowSummary, Recalibration, SmoothedMix | None], Answer]
+    """What is remembered of a window beyond what is remembered of all; the recalibration is the published one, and the
+    class mix that of all windows so far, where that is known."""
 
 
 AnyKind = Kind[Any, Any]

@@ -75,7 +75,9 @@ class RegressorFacts:
         return {"relation": asdict(self)}
 
 
-def read(assessment: RegressionAssessment, _window: WindowSummary, _recalibration: Recalibration) -> RelationAnswer:
+def read(
+    assessment: RegressionAssessment, _window: WindowSummary, _recalibration: Recalibration, _smoothed: object
+) -> RelationAnswer:
     """What is remembered of a window."""
     relation = assessment.relation
     return RelationAnswer(

@@ -16,6 +16,7 @@ from monitor.priors.by_matching import entries
 from monitor.priors.by_retargeting import RETARGETED
 from monitor.priors.estimate import CalibratedView, Estimator, HoldOut, PriorEstimate, ReferenceView, Statistics
 from monitor.priors.maps import ENERGY, GAUSSIAN, ONE_HOT, POSTERIORS, RFF
+from monitor.priors.smoothing import Levels
 from monitor.windows import Window
 
 ESTIMATORS: Final[dict[str, Estimator]] = {
@@ -74,6 +75,7 @@ __all__ = [
     "CalibratedView",
     "Estimator",
     "HoldOut",
+    "Levels",
     "PriorEstimate",
     "ReferenceView",
     "Statistics",

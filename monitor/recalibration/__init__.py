@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from monitor.recalibration.classifier import RecalibratedClassifier
     from monitor.recalibration.client import RecalibrationClient
     from monitor.recalibration.kafka_feed import KafkaFeed
-    from monitor.recalibration.rule import Grounds, imply, justified
+    from monitor.recalibration.rule import Grounds, imply, justified, retargeted
 
 __all__ = [
     "CalibrationMap",
@@ -45,6 +45,7 @@ __all__ = [
     "imply",
     "justified",
     "pooled_rows",
+    "retargeted",
     "reweighted",
     "settled",
 ]
@@ -56,6 +57,7 @@ _ELSEWHERE = {
     "RecalibratedClassifier": "monitor.recalibration.classifier",
     "RecalibrationClient": "monitor.recalibration.client",
     "imply": "monitor.recalibration.rule",
+    "retargeted": "monitor.recalibration.rule",
     "justified": "monitor.recalibration.rule",
 }
 

@@ -5,7 +5,7 @@ why: a monitor must never make scores worse because it had to say something.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log
 
 import numpy as np
@@ -62,14 +62,14 @@ def imply(
     target = tuple(float(p) for p in grounds.target_priors)
     margins = calibration is not None and calibration.scores == "margin"
     before = calibration if apply and not margins else None
-    ratios = tuple(t / p for t, p in zip(target, source, strict=True)) if apply else (1.0,) * len(classes)
+    multipliers, logs = _multipliers(source, target if apply else source)
     return Recalibration(
         classes=classes,
         source_priors=source,
         target_priors=target,
         target_errors=tuple(float(width) for width in grounds.half_widths),
-        multipliers=ratios,
-        log_multipliers=tuple(float(np.log(ratio)) if ratio > 0 else GONE for ratio in ratios),
+        multipliers=multipliers,
+        log_multipliers=logs,
         thresholds=_thresholds(classes, source, target if apply else source, before),
         inputs=inputs,
         validity=validity,
@@ -78,6 +78,36 @@ def imply(
         reason=reason,
         calibration=calibration if apply or margins else None,
     )
+
+
+def retargeted(message: Recalibration, target_priors: Vector, half_widths: Vector) -> Recalibration:
+    """A correction that is applied, towards another estimate of the class mix; none where that has not moved enough."""
+    change, source = np.abs(target_priors - message.source_priors), message.source_priors
+    effect = float(np.sqrt((change**2 / source).sum()))
+    if effect < MIX_FLOOR:
+        return message.withheld(
+            Cause.TOO_SMALL, f"the change of the smoothed class mix is too small (w {effect:.3f} < {MIX_FLOOR})"
+        )
+    if not (change > half_widths).any():
+        return message.withheld(Cause.WITHIN_INTERVAL, "no class of the smoothed mix changed by more than its interval")
+    target = tuple(target_priors.tolist())
+    multipliers, logs = _multipliers(source, target)
+    before = None if message.of_margins is not None else message.calibration
+    return replace(
+        message,
+        target_priors=target,
+        target_errors=tuple(half_widths.tolist()),
+        multipliers=multipliers,
+        log_multipliers=logs,
+        thresholds=_thresholds(message.classes, source, target, before),
+        reason=f"{message.reason}; the target is the smoothed class mix",
+    )
+
+
+def _multipliers(source: tuple[float, ...], target: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Exactly 1 where both are the same."""
+    ratios = tuple(t / p for t, p in zip(target, source, strict=True))
+    return ratios, tuple(float(np.log(ratio)) if ratio > 0 else GONE for ratio in ratios)
 
 
 def _thresholds(

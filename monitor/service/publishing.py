@@ -83,7 +83,8 @@ def messages(published: Published, seen: WindowSeen, window: Window) -> Iterator
     key = published.window.key
     yield Message("results", key.id.encode(), seen.result_message)
     yield Message("recalibrations", feed_key(key), seen.recalibration_message)
-    if published.corrected and seen.recalibration.experts:  # which the worker did not know of
+    unchanged = seen.recalibration is published.written.assessment.recalibration
+    if published.corrected and not unchanged:  # by what the worker did not know of
         yield from corrected_events(window, seen.recalibration)
     else:
         yield from published.corrected

@@ -4,6 +4,7 @@ States are values, so taking back what a refused commit held is to go back to th
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from monitor.assessment import MessagePart, encode
 from monitor.ports import Message, ReadBack, Sink
@@ -62,6 +63,8 @@ class StreamStates:
         """
         stream, segment = owner(seen)
         before = self.of(stream, segment)
+        if segment and isinstance(seen, WindowSeen):
+            seen = replace(seen, whole=self.of(stream).states)
         step = advance(before, self._concerns[stream], seen)
         self._known.setdefault(stream, {})[segment] = changed[stream, segment] = step.known
         return step.seen, [*self._published(before, step), *self._bound(stream, changed)]

@@ -214,6 +214,9 @@ class StreamSettings:
     corrected: Corrected = "no"
     """window: when a window closes its events are published once more, corrected by its own estimate. live: each event
     is as it comes, corrected by the latest recalibration; wants `events` and `recalibrations` in [sink]."""
+    target: Literal["window", "smoothed"] = "window"
+    """Which class mix the feed corrects towards, in windows that call for a correction: their own, or the smoothed one
+    of all windows so far, which is steadier for small windows."""
     outline: Path | None = None
     """Of a model that is a versatile tree or forest: the JSON of its `outline()`. The feed then carries the thresholds
     that follow from each window's input corrections."""

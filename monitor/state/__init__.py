@@ -20,6 +20,7 @@ from monitor.state.learned import LearnedState, learned
 from monitor.state.plan import StatePlan
 from monitor.state.recent import recent
 from monitor.state.recent_labels import RecentLabelsState, recent_labels
+from monitor.state.smoothed import SmoothedState, smoothed
 from monitor.state.trust import TrustState, trust
 from monitor.windows import Window
 
@@ -48,6 +49,7 @@ __all__ = [
     "Ring",
     "Seen",
     "SeenT",
+    "SmoothedState",
     "StatePlan",
     "Step",
     "TrustState",
@@ -66,6 +68,7 @@ CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] =
     recent,
     recent_labels,
     concept_shift,
+    smoothed,
     learned,
     alarms,
     evidence,

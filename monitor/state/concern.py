@@ -15,8 +15,8 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from monitor.arrays import Vector
-from monitor.assessment import encode
-from monitor.kinds import AnyReading, Assessed, kind_of, reading_of
+from monitor.assessment import Level, encode, with_smoothed
+from monitor.kinds import AnyReading, Assessed, SmoothedMix, kind_of, reading_of
 from monitor.labels import Outcome, Settlement
 from monitor.ports import Message
 from monitor.recalibration import Recalibration
@@ -45,6 +45,10 @@ class WindowSeen:
     """How long that took. No state may depend on it."""
     feed: Recalibration | None = None
     """What the feed says where that is something else than the result does."""
+    smoothed: SmoothedMix | None = None
+    """The class mix now, as the windows so far tell it together."""
+    whole: Mapping[str, Any] = field(default_factory=dict)
+    """Of a segment's window: the states of its whole stream, which have seen the same window, by concern."""
     doubt: str = ""
     """Why labels say that the estimates are off; empty if they do not."""
     experts: Mapping[str, Vector] = field(default_factory=dict)
@@ -62,9 +66,13 @@ class WindowSeen:
     @cached_property
     def result_message(self) -> bytes:
         """The result, as it is published."""
-        if self.written is not None and self.written.assessment is self.assessment:
-            return self.written.result
-        return self.assessment.to_json()
+        unchanged = self.written is not None and self.written.assessment is self.assessment
+        result = self.written.result if self.written is not None and unchanged else self.assessment.to_json()
+        return result if self.smoothed is None else with_smoothed(result, self._levels(self.smoothed))
+
+    def _levels(self, smoothed: SmoothedMix) -> dict[str, Level]:
+        columns = zip(smoothed.priors, smoothed.lower, smoothed.upper, strict=True)
+        return {name: Level(*column) for name, column in zip(self.recalibration.classes, columns, strict=True)}
 
     @cached_property
     def recalibration_message(self) -> bytes:
@@ -76,7 +84,8 @@ class WindowSeen:
     @cached_property
     def reading(self) -> AnyReading:
         """What is remembered of it: made once, for whoever asks first."""
-        answer = kind_of(self.assessment).read(self.assessment, self.window, self.recalibration)
+        kind = kind_of(self.assessment)
+        answer = kind.read(self.assessment, self.window, self.recalibration, self.smoothed)
         return reading_of(self.assessment, answer, self.window, self.recalibration, doubt=self.doubt)
 
 

@@ -1,6 +1,7 @@
 """What a stream's settings say about what is to be known over its windows."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from monitor.limits import WINDOWS_REMEMBERED
 from monitor.state.budget import Budget
@@ -21,5 +22,7 @@ class StatePlan:
     """Whether labels come later, and say how the estimates fared."""
     budget: Budget | None = None
     """How many false alarms the evidence gathered over windows may bring; None: it is not gathered."""
+    target: Literal["window", "smoothed"] = "window"
+    """Which class mix the feed corrects towards."""
     remembered: int = WINDOWS_REMEMBERED
     """Windows that the page and the API look back on."""

@@ -45,6 +45,7 @@ BENCHES = (
     Bench("priors_contamination", "estimates of windows in which some events belong to no class"),
     Bench("verdicts", "how often the verdict is right"),
     Bench("first_hour", "whether a monitor stays calm with the models and producers that people begin with"),
+    Bench("smoothing", "how well the class mix is known now, by all windows so far"),
     Bench("alarms", "how soon a shift is noticed over windows, and how many alarms are false"),
     Bench("feed", "whether corrected scores are better, and never worse"),
     Bench("streams", "whether it is right on real streams, in time order", data=True),

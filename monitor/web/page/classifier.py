@@ -37,6 +37,7 @@ def classes(card: ClassifierCard) -> Shown:
     return {
         "charts": {names[at]: prevalence(bins, at) for at in numbers},
         "truth": any(reading.answer.realised is not None for reading in bins.readings),
+        "smoothed": any(reading.answer.smoothed is not None for reading in bins.readings),
         "values": {"names": names, "class": {str(at): _rounded(bins, at) for at in numbers}},
     }
 
@@ -71,9 +72,10 @@ def segments(card: ClassifierCard) -> Shown | None:
     at = card.latest.answer.leading
 
     def share(answer: ClassMixAnswer) -> str:
-        return f"{percent(answer.priors[at])} ({percent(answer.lower[at])} to {percent(answer.upper[at])})"
+        mix = answer.smoothed or answer
+        return f"{percent(mix.priors[at])} ({percent(mix.lower[at])} to {percent(mix.upper[at])})"
 
-    return panels.segments_by(card, card.latest.answer.classes[at], share)
+    return panels.segments_by(card, f"{card.latest.answer.classes[at]}, now", share)
 
 
 PANELS: tuple[Panel, ...] = (
@@ -107,19 +109,28 @@ def prevalence(bins: Bins, class_number: int) -> Chart:
     latest: ClassMixAnswer = bins.readings[-1].answer
     priors, lower, upper = (_series(bins, part, class_number) for part in ("priors", "lower", "upper"))
     claimed = (upper - lower) < 1
+    level = bins.means(lambda answer: _smoothed(answer, class_number))
     source = latest.source_priors[class_number]
     truths = dict(_truths(bins, class_number))
-    low, high = _range([*priors, source, *lower[claimed], *upper[claimed], *truths.values()])
+    drawn = [*priors, *level[np.isfinite(level)], source, *lower[claimed], *upper[claimed], *truths.values()]
+    low, high = _range(drawn)
     frame, xs = bins.frame(low=low, high=high), bins.middles
     bands = [frame.band(xs[run], lower[run], upper[run]) for run in runs(claimed)]
     marks = [DrawnPath("source", frame.level(source)), *(DrawnPath("band", band) for band in bands)]
     marks.append(DrawnPath("line", frame.line(xs, priors)))
+    known = np.isfinite(level)
+    marks += [DrawnPath("smoothed", frame.line(xs[run], level[run])) for run in runs(known)]
     if truths:
         marks.append(DrawnPath("truth", frame.dots((xs[at] for at in truths), truths.values())))
     marks.append(DrawnPath("now", frame.dots(xs[-1:], priors[-1:])))
     name = latest.classes[class_number]
-    label = f"Share of {name} over {len(bins.readings)} windows, now {percent(priors[-1])}, reference {percent(source)}"
+    now = priors[-1] if latest.smoothed is None else latest.smoothed.priors[class_number]
+    label = f"Share of {name} over {len(bins.readings)} windows, now {percent(now)}, reference {percent(source)}"
     return Chart(label, "chart", f"class:{class_number}", tuple(marks), top=percent(high), bottom=percent(low))
+
+
+def _smoothed(answer: ClassMixAnswer, class_number: int) -> float | None:
+    return None if answer.smoothed is None else answer.smoothed.priors[class_number]
 
 
 def _series(bins: Bins, name: str, class_number: int) -> Floats:
