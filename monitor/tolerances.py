@@ -490,6 +490,12 @@ EXCHANGEABLE = 2.5
 # Blocks below which nothing is made of how they differ: of six, one window in three was a false alarm.
 FEWEST_BLOCKS = 10
 
+# Where a hold-out holds few windows' lengths its blocks are parts of them, with at least so many events: in fewer a
+# class mix is hardly known. A part is not held against its neighbours: it leaves out a window's length, and with fewer
+# than three of them a third of the hold-out.
+SHORTEST_PART = 30
+FEWEST_STRETCHES = 3
+
 # A feature of which so large a share of a block's values occurs in no other block is a calendar, a counter or an
 # identifier: dates scored .76 to .90, features of real streams at most .02. Looked at in eight cells a block.
 CALENDAR = 0.5

@@ -172,7 +172,8 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
         mix_known=mix.estimate.unique,
         mix_vague=bool((mix.estimate.upper - mix.estimate.lower).max() > VAGUE_MIX),
     )
-    assessment = _assessment(calibrated, reference, estimates, verdict, (*remarks, *words, *mix.why))
+    unsure = () if verdict is Verdict.STABLE else reasons.short_hold_out(reference.blocks)
+    assessment = _assessment(calibrated, reference, estimates, verdict, (*remarks, *words, *unsure, *mix.why))
     return replace(
         assessment,
         evidence=evidence,

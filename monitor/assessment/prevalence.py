@@ -7,8 +7,9 @@ shows in the blocks of the hold-out, whose mix is known. Three candidates c_i:
     the reference's shares pi,   calibrated PCC (the mean calibrated posterior),   the label-shift estimate
 
 Notation. e_ik the error of candidate i in block k, each block held against the others (pi and the label-shift estimate
-have seen it: their errors are taken K / (K - 1) times), M_i the mean over the blocks of |e_ik|^2; dep >= 1 how many
-times as large the window's misfit T is as a block's usually is. Scores are believed as far as inputs look familiar:
+have seen it: their errors are taken S / (S - 1) times, S stretches of the hold-out, usually K), M_i the
+mean over the blocks of |e_ik|^2; dep >= 1 how many times as large the window's misfit T is as a block's usually is.
+Scores are believed as far as inputs look familiar:
 
     w_i ~ 1 / (M_i g_i)^2,   g = 1 for pi, min(dep, 3) for the others,      p = sum_i w_i c_i
 
@@ -84,7 +85,7 @@ def published(
 
 def _errors(blocks: Blocks, source: Vector) -> Matrix:
     """e_ik, (candidates, blocks, classes)."""
-    shares, unseen = blocks.shares, blocks.number / (blocks.number - 1)
+    shares, unseen = blocks.shares, blocks.stretches / (blocks.stretches - 1)
     return np.stack([(source - shares) * unseen, blocks.pcc - shares, (blocks.estimates - shares) * unseen])
 
 

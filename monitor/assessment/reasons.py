@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from monitor.arrays import Vector
 from monitor.assessment.verdict import Verdict
 from monitor.priors import PriorEstimate
-from monitor.shifts import Diagnosis, Explanation, Move
-from monitor.tolerances import MINIMUM_EVENTS
+from monitor.shifts import Blocks, Diagnosis, Explanation, Move
+from monitor.tolerances import FEWEST_BLOCKS, MINIMUM_EVENTS
 
 RARE = 0.05
 """Of two classes a rarer one is what people look for: its share is told, whether it rose or fell."""
@@ -18,6 +18,18 @@ def too_few(events: int, unusable: int) -> tuple[str, ...]:
     """Why nothing can be said."""
     spoilt = f"; {unusable:,} more had unusable posteriors" if unusable else ""
     return (f"{events:,} usable events, {MINIMUM_EVENTS} are needed{spoilt}",)
+
+
+def short_hold_out(blocks: Blocks | None) -> tuple[str, ...]:
+    """Why a verdict other than `stable` is less sure than it looks: the hold-out is only some windows long."""
+    if blocks is None or (blocks.parts == 1 and blocks.number >= FEWEST_BLOCKS):
+        return ()
+    length = (
+        f"the hold-out is only {blocks.stretches} times as long as a window"
+        if blocks.number > 2
+        else ("the hold-out is hardly longer than a window")
+    )
+    return (f"{length}: what changes more slowly by nature was not in it, and this may be such a change",)
 
 
 def reasons(

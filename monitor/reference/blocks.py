@@ -3,6 +3,7 @@
 `cut` says which row belongs to which block, `summarised` what is kept of them (`monitor.shifts.blocks.Blocks`).
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
@@ -19,15 +20,18 @@ from monitor.events.timestamps import NO_TIME, from_epoch
 from monitor.limits import BLOCKS_KEPT, LATEST_BLOCKS
 from monitor.ports.options import duration, duration_text
 from monitor.priors import HoldOut
-from monitor.shifts import Blocks, FeatureProfile, Prepared, SortedColumn, mapped_rows
+from monitor.shifts import Blocks, FeatureProfile, Prepared, SortedColumn, elsewhere, mapped_rows
 from monitor.tolerances import (
     BLOCK_CELLS,
+    BLOCKS_ADVISED,
     CALENDAR,
     CALENDAR_CELLS,
     EXPECTED_IN_CELL,
     FEWEST_BLOCKS,
+    FEWEST_STRETCHES,
     MINIMUM_EVENTS,
     SHORT_BLOCK,
+    SHORTEST_PART,
 )
 from monitor.windows import Window
 
@@ -40,7 +44,12 @@ class Cut:
     """Which block each hold-out row belongs to, in time order."""
 
     length: str
-    """As it was said."""
+    """Of a window, as it was said."""
+    parts: int
+    """Blocks in each window's length: 1 where the hold-out holds enough of them."""
+    stretch: Labels
+    """By block: those of one stretch are never held against each other. A window's length, and at most a third of the
+    hold-out."""
     of_row: Labels
     """-1 for a row of none."""
     starts: Labels
@@ -54,6 +63,11 @@ class Cut:
     def number(self) -> int:
         """K, the number of blocks."""
         return self.starts.size
+
+    @property
+    def windows(self) -> int:
+        """How many windows' lengths they make up."""
+        return -(-self.number // self.parts)
 
     def class_counts(self, labels: Labels, classes: int) -> Matrix:
         """n_ky: how many events of each class each block holds."""
@@ -99,25 +113,27 @@ def _plain(values: list[Any]) -> NDArray[Any]:
 def cut(block: Block, rows: int, times: Labels | None = None) -> Cut:
     """Blocks of so many consecutive events, or of the events of such a time, aligned as windows are.
 
-    A block by time that holds less than a quarter of what blocks usually do is of no use. Of very many blocks some are
-    kept, spread evenly over the hold-out, and the latest.
+    Of a hold-out with fewer than `FEWEST_BLOCKS` of these lengths blocks are parts of them, with at least
+    `SHORTEST_PART` events each. A block by time that holds less than a quarter of what blocks usually do is of no use.
+    Of very many blocks some are kept, spread evenly over the hold-out, and the latest.
     """
     order = np.arange(rows) if times is None else np.argsort(times, kind="stable")
     if isinstance(block, int) and not isinstance(block, bool):
         if block < MINIMUM_EVENTS:
             raise InputError(f"block: want at least {MINIMUM_EVENTS} events, got {block}")
-        number = max(round(rows / block), 1)
-        of_order, length = np.arange(rows) * number // rows, str(block)
+        windows = max(round(rows / block), 1)
+        parts = _parts(windows, rows / windows)
+        of_order, length = np.arange(rows) * windows * parts // rows, str(block)
     else:
         micro = duration(block, "block")
         if times is None:
             raise InputError(
                 f"block: {block!r} is a duration, and not all events have times; give them, or a number of events"
             )
-        of_order, length = _by_time(times[order] // micro), duration_text(micro)
+        of_order, parts, length = *_by_time(times[order], micro), duration_text(micro)
         if (of_order < 0).all():
             raise InputError(f"block: no {length} of the hold-out holds {MINIMUM_EVENTS} events; want a longer block")
-    of_order = _kept(of_order)
+    of_order, stretch = _kept(of_order, parts)
     of_row = np.empty(rows, dtype=np.int64)
     of_row[order] = of_order
     inside = np.flatnonzero(of_order >= 0)
@@ -125,24 +141,47 @@ def cut(block: Block, rows: int, times: Labels | None = None) -> Cut:
     first = inside[np.searchsorted(of_order[inside], numbers)]
     last = inside[np.searchsorted(of_order[inside], numbers, side="right") - 1]
     when = np.arange(rows) if times is None else times[order]
-    return Cut(length, of_row, when[first], when[last], times is not None)
+    return Cut(length, parts, stretch, of_row, when[first], when[last], times is not None)
 
 
-def _by_time(of_order: Labels) -> Labels:
-    """Numbers of blocks from 0 where they hold enough, -1 elsewhere."""
-    _, number, counts = np.unique(of_order, return_inverse=True, return_counts=True)
-    return np.where((counts >= max(SHORT_BLOCK * np.median(counts), MINIMUM_EVENTS))[number], number, -1)
+def _parts(windows: int, events: float) -> int:
+    """Into how many blocks each of so many windows' lengths with so many events is cut."""
+    if windows >= FEWEST_BLOCKS:
+        return 1
+    parts = min(math.ceil(BLOCKS_ADVISED / windows), int(events / SHORTEST_PART))
+    return parts if windows * parts >= FEWEST_BLOCKS else 1
 
 
-def _kept(of_order: Labels) -> Labels:
-    """The blocks numbered anew, without those that are one too many."""
+def _by_time(times: Labels, micro: int) -> tuple[Labels, int]:
+    """The block of each event, -1 where it holds too few, and into how many each of these times is cut."""
+    windows = _enough(times // micro, MINIMUM_EVENTS)
+    there = windows >= 0
+    number = np.unique(windows[there]).size
+    parts = _parts(number, there.sum() / number) if number else 1
+    if parts == 1:
+        return windows, 1
+    blocks = _enough(times % micro * parts // micro + windows * parts, SHORTEST_PART)
+    return np.where(there, blocks, -1), parts
+
+
+def _enough(numbers: Labels, fewest: int) -> Labels:
+    """The same where a number is frequent enough, -1 elsewhere."""
+    _, place, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    return np.where((counts >= max(SHORT_BLOCK * np.median(counts), fewest))[place], numbers, -1)
+
+
+def _kept(of_order: Labels, parts: int) -> tuple[Labels, Labels]:
+    """The blocks numbered anew, without those that are one too many, and the stretch of each."""
     found = np.unique(of_order[of_order >= 0])
+    stretch = np.unique(found // parts, return_inverse=True)[1]
+    if parts > 1 and stretch[-1] + 1 < FEWEST_STRETCHES:
+        stretch = np.arange(found.size) * FEWEST_STRETCHES // found.size
     if found.size > BLOCKS_KEPT:
         even = np.linspace(0, found.size - 1, BLOCKS_KEPT - LATEST_BLOCKS).astype(np.int64)
         found = found[np.union1d(even, np.arange(found.size - LATEST_BLOCKS, found.size))]
     numbers = np.searchsorted(found, of_order)
     kept = (of_order >= 0) & (found[np.minimum(numbers, found.size - 1)] == of_order)
-    return np.where(kept, numbers, -1)
+    return np.where(kept, numbers, -1), stretch[: found.size]
 
 
 def summarised(
@@ -172,6 +211,8 @@ def summarised(
     scores = [_compared(rows.posteriors[:, y], c, rows.labels, cut, counts) for y, c in enumerate(reference.posteriors)]
     return Blocks(
         length=cut.length,
+        parts=cut.parts,
+        stretch=cut.stretch,
         timed=cut.timed,
         starts=cut.starts,
         ends=cut.ends,
@@ -241,26 +282,28 @@ def _compared(
     block, label = cut.of_row[there], labels[there]
     cells, number = _cells(values[there], column)
     present = np.bincount(block * classes + label, minlength=counts.size).reshape(counts.shape).astype(np.float64)
-    totals = present.sum(axis=0)
-    left = totals - present
-    shares = present / np.maximum(present.sum(axis=1, keepdims=True), 1.0)
+    left = elsewhere(present, cut.stretch)
     # A class that no other block has says nothing of how this one differs.
-    factors = np.divide(shares * totals, left, out=np.zeros_like(shares), where=left > 0)
-    each = (factors / np.maximum(present, 1.0))[block, label]
-    own = np.bincount(block * number + cells, weights=each, minlength=cut.number * number).reshape(cut.number, number)
+    shares = np.where(left > 0, present / np.maximum(present.sum(axis=1, keepdims=True), 1.0), 0.0)
+    each = (shares / np.maximum(present, 1.0))[block, label]
+    gaps = np.bincount(block * number + cells, weights=each, minlength=cut.number * number).reshape(cut.number, number)
     of_class = np.bincount(label * number + cells, minlength=classes * number).reshape(classes, number)
-    gaps = own - factors @ (of_class / np.maximum(totals, 1.0)[:, None])
+    stretch, factors = cut.stretch[block], shares / np.maximum(left, 1.0)
+    for one in np.unique(cut.stretch):
+        inside, members = stretch == one, cut.stretch == one
+        own = np.bincount(label[inside] * number + cells[inside], minlength=of_class.size).reshape(of_class.shape)
+        gaps[members] -= factors[members] @ (of_class - own)
     if isinstance(column, FeatureProfile):
-        frequent = of_class.sum(axis=0) * (np.median(present.sum(axis=1)) / max(totals.sum(), 1.0)) >= EXPECTED_IN_CELL
+        frequent = of_class.sum(axis=0) * (np.median(present.sum(axis=1)) / max(present.sum(), 1.0)) >= EXPECTED_IN_CELL
         apart = (np.abs(gaps[:, frequent]).sum(axis=1) + np.abs(gaps[:, ~frequent].sum(axis=1))) / 2
     else:
         apart = np.abs(np.cumsum(gaps, axis=1)).max(axis=1)
-    return apart, _missing(counts - present, counts)
+    return apart, _missing(counts - present, counts, cut.stretch)
 
 
-def _missing(missing: Matrix, counts: Matrix) -> Vector:
-    left = counts.sum(axis=0) - counts
-    others = np.divide(missing.sum(axis=0) - missing, left, out=np.zeros_like(left), where=left > 0)
+def _missing(missing: Matrix, counts: Matrix, stretch: Labels) -> Vector:
+    left = elsewhere(counts, stretch)
+    others = np.divide(elsewhere(missing, stretch), left, out=np.zeros_like(left), where=left > 0)
     return np.asarray(np.where(left > 0, missing - others * counts, 0.0).sum(axis=1) / counts.sum(axis=1))
 
 

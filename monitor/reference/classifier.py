@@ -240,7 +240,7 @@ class Reference(FiledReference):
         ]
         if blocks is not None and (found := warnings.sorted_by_class(blocks.class_counts(labels, counts.size))):
             cautions.append(found)
-        if blocks is not None and blocks.number == 1:
+        if blocks is not None and blocks.windows == 1:
             cautions.append(warnings.one_block(blocks.length))
         made = cls(
             schema=schema,

@@ -1,5 +1,6 @@
 """How the hold-out varied over time, for the preflight: by how much, which blocks are odd, and what can be seen."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +24,12 @@ def measured(reference: Reference) -> Found | None:
     blocks = reference.blocks
     if blocks is None:
         return None
-    found: Found = {"length": blocks.length, "number": blocks.number, "events": float(np.median(blocks.events))}
+    found: Found = {
+        "length": blocks.length,
+        "number": blocks.number,
+        "parts": blocks.parts,
+        "events": float(np.median(blocks.events)),
+    }
     matches = block_matches(prepare(reference).moments)
     if matches is None:
         return found
@@ -52,8 +58,16 @@ def advice(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             f"{BLOCKS_ADVISED} are better. Windows are compared as if their events were independent."
         )
         return [("mind", "Too few blocks", text)]
+    parts = found["parts"]
     said = f"{number} blocks of {length} (about {found['events']:,.0f} events each)"
     few = f" With {BLOCKS_ADVISED} or more blocks it would be known better." if number < BLOCKS_ADVISED else ""
+    if parts > 1:
+        part = {2: "half", 3: "third"}.get(parts, f"{parts}th part")
+        said = f"{number} blocks of a {part} of {length} (about {found['events']:,.0f} events each)"
+        few = (
+            f" The hold-out is only {math.ceil(number / parts)} times {length} long, and {BLOCKS_ADVISED} are better: "
+            "these shorter blocks stand for windows. Changes that take longer than the hold-out are not in them."
+        )
     if found["varies"]:
         text = f"{said} differ {found['design_effect']:.1f} times as much as independent samples would.{few}"
     else:

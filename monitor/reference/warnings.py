@@ -93,8 +93,8 @@ def sorted_by_class(counts: Matrix) -> ReferenceWarning | None:
 def one_block(length: str) -> ReferenceWarning:
     """The warning where the hold-out is not longer than a block."""
     text = (
-        f"the hold-out makes no two blocks of {length}: nothing is known of how windows differ by nature, and they are "
-        "compared as if their events were independent; want shorter blocks, or a longer hold-out"
+        f"the hold-out makes no two blocks of {length}: how windows differ by nature is guessed from shorter stretches "
+        "of it, or where it has too few events not known at all; want shorter blocks, or a longer hold-out"
     )
     return ReferenceWarning("one-block", text)
 

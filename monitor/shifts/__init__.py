@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from monitor.shifts.blocks import Blocks
+from monitor.shifts.blocks import Blocks, elsewhere
 from monitor.shifts.comparable import (
     ShiftReference,
     common_features,
@@ -60,6 +60,7 @@ __all__ = [
     "compact",
     "comparable_posteriors",
     "diagnose",
+    "elsewhere",
     "features_written",
     "follow",
     "holm",

@@ -13,6 +13,10 @@ feature map; n_y and Phi_y are those of all blocks. Without block k:
 
 (Half the sum over values in place of the supremum for categories.)
 
+Where a hold-out holds few windows' lengths, a block is a part of one (`parts`): neighbours of an hour are alike, so a
+block is then held against those of other stretches alone, and every "-k" above leaves out its whole stretch. A window
+that is longer than a block is at most as far off by nature: what blocks vary by is too much rather than too little.
+
 For whoever builds on it: `Reference.blocks` is a `Blocks` or None. `starts`, `ends` and `timed` say when a block was,
 `counts` its classes, `posteriors` its summed calibrated posteriors by true class (so `pcc` is calibrated PCC, to be
 held against `shares`), `losses` and `expected_losses` what the model's Brier score was and what calibrated posteriors
@@ -34,9 +38,14 @@ class Blocks:
     """What is kept of the blocks of a hold-out."""
 
     length: str
+    """Of a window."""
+    parts: int
+    """Blocks in each of these lengths: 1 where the hold-out holds enough of them."""
     timed: bool
     starts: Labels
     ends: Labels
+    stretch: Labels
+    """By block: those of one stretch are never held against each other."""
     of_sample: Labels
     """The block of each row of the reference's sample; -1 for none."""
     counts: Matrix
@@ -64,9 +73,14 @@ class Blocks:
         return self.starts.size
 
     @property
+    def stretches(self) -> int:
+        """How many windows' lengths they make up: as many as there are blocks, where these are whole ones."""
+        return np.unique(self.stretch).size
+
+    @property
     def mapped(self) -> "BlockSums":
         """What `BlockSums` makes of them."""
-        return BlockSums(self.sums, self.counts)
+        return BlockSums(self.sums, self.counts, self.stretch)
 
     @property
     def events(self) -> Vector:
@@ -85,7 +99,7 @@ class Blocks:
 
     def described(self) -> dict[str, Any]:
         """What a file's header says of them."""
-        return {"length": self.length, "timed": self.timed}
+        return {"length": self.length, "parts": self.parts, "timed": self.timed}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """The plain arrays that a reference's file holds; `from_arrays` is the way back."""
@@ -94,12 +108,16 @@ class Blocks:
     @classmethod
     def from_arrays(cls, described: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The blocks that `described` and `to_arrays` wrote; KeyError if something is missing."""
-        return cls(described["length"], described["timed"], **{name: arrays[name] for name in _ARRAYS})
+        named = {name: arrays[name] for name in _ARRAYS if name in arrays}
+        # Files of version 1 have a stretch for each block.
+        named.setdefault("stretch", np.arange(arrays["starts"].size))
+        return cls(described["length"], described.get("parts", 1), described["timed"], **named)
 
 
 _ARRAYS = (
     "starts",
     "ends",
+    "stretch",
     "of_sample",
     "counts",
     "sums",
@@ -119,12 +137,13 @@ class BlockSums:
 
     sums: NDArray[np.float64]
     counts: Matrix
+    stretch: Labels
 
     @classmethod
-    def of(cls, rows: Matrix, labels: Labels, of_row: Labels, classes: int) -> Self:
+    def of(cls, rows: Matrix, labels: Labels, of_row: Labels, stretch: Labels, classes: int) -> Self:
         """From mapped rows and the block of each, -1 for none; a block without rows is left out."""
         inside = np.flatnonzero(of_row >= 0)
-        _, block = np.unique(of_row[inside], return_inverse=True)
+        blocks, block = np.unique(of_row[inside], return_inverse=True)
         number = int(block.max(initial=-1)) + 1
         cell = block * classes + labels[inside]
         order = np.argsort(cell, kind="stable")
@@ -132,11 +151,33 @@ class BlockSums:
         sums = np.zeros((number * classes, rows.shape[1]))
         there = counts > 0
         sums[there] = np.add.reduceat(rows[inside[order]], (np.cumsum(counts) - counts)[there], axis=0)
-        return cls(sums.reshape(number, classes, -1), counts.reshape(number, classes).astype(np.float64))
+        of_class = counts.reshape(number, classes).astype(np.float64)
+        return cls(sums.reshape(number, classes, -1), of_class, stretch[blocks])
 
     def at(self, coordinates: Labels) -> Self:
         """The same for some of the coordinates."""
         return replace(self, sums=self.sums[:, :, coordinates])
+
+    @property
+    def whole_windows(self) -> bool:
+        """Whether each block is as long as a window."""
+        return np.unique(self.stretch).size == self.stretch.size
+
+    @property
+    def windows(self) -> Self:
+        """The stretches as blocks; themselves, where each block is one."""
+        if self.whole_windows:
+            return self
+        found, number = np.unique(self.stretch, return_inverse=True)
+        sums, counts = np.zeros((found.size, *self.sums.shape[1:])), np.zeros((found.size, self.counts.shape[1]))
+        np.add.at(sums, number, self.sums)
+        np.add.at(counts, number, self.counts)
+        return replace(self, sums=sums, counts=counts, stretch=found)
+
+    @property
+    def counts_of_others(self) -> Matrix:
+        """n_y - n_ky."""
+        return elsewhere(self.counts, self.stretch)
 
     @property
     def means(self) -> Matrix:
@@ -149,10 +190,9 @@ class BlockSums:
 
         A class that no other block has keeps its own mean: nothing else is known of it.
         """
-        left = self.counts.sum(axis=0) - self.counts
-        total = self.sums.sum(axis=0)
-        own = total / np.maximum(self.counts.sum(axis=0), 1.0)[:, None]
-        means = (total - self.sums) / np.maximum(left, 1.0)[:, :, None]
+        left = self.counts_of_others
+        own = self.sums.sum(axis=0) / np.maximum(self.counts.sum(axis=0), 1.0)[:, None]
+        means = elsewhere(self.sums, self.stretch) / np.maximum(left, 1.0)[:, :, None]
         return np.asarray(np.where(left[:, :, None] > 0, means, own))
 
     @property
@@ -165,7 +205,15 @@ class BlockSums:
     def rows(self) -> Vector:
         """m_k = 1 / (1 / n_k + sum_y p_ky^2 / (n_y - n_ky)): the rows that sampling error of e_k counts for."""
         n = self.counts.sum(axis=1)
-        left = self.counts.sum(axis=0) - self.counts
+        left = self.counts_of_others
         shares = self.counts / n[:, None]
         others = np.divide(shares**2, left, out=np.zeros_like(shares), where=left > 0).sum(axis=1)
         return np.asarray(1.0 / (1.0 / n + others))
+
+
+def elsewhere(values: NDArray[np.float64], stretch: Labels) -> NDArray[np.float64]:
+    """For each block the sum of all blocks of other stretches."""
+    _, number = np.unique(stretch, return_inverse=True)
+    own = np.zeros((int(number.max(initial=-1)) + 1, *values.shape[1:]))
+    np.add.at(own, number, values)
+    return np.asarray(values.sum(axis=0) - own[number])

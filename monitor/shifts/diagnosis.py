@@ -85,8 +85,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     unknown = None
     if reference.landscape is not None and seen.standardised is not None:
         unknown = novelty(reference.landscape, seen.standardised, priors)
-        if reference.hold_out is not None:
-            unknown = between_blocks(unknown, reference.landscape, reference.labels, reference.hold_out.of_sample)
+        if (held := reference.hold_out) is not None:
+            unknown = between_blocks(unknown, reference.landscape, reference.labels, held.of_sample, held.stretch)
     restored = mapped is not None and mapped.p_value >= level
     unknown_class = (
         not (fits or restored)

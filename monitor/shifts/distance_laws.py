@@ -48,6 +48,10 @@ class DistanceLaw:
         moved = np.log((self.beyond + self.sampling / rows) / self.square) / 2
         return replace(self.law, mean=self.law.mean + float(moved)).p_value(distance)
 
+    def worth(self, windows: int) -> "DistanceLaw":
+        """The same where the blocks are parts of so many windows."""
+        return replace(self, law=None if self.law is None else self.law.worth(windows), blocks=windows)
+
     def missing_p(self, beyond: float) -> float:
         """The p-value of a share of missing values that is so much beyond what the class mix leads to expect."""
         if self.missing_spread == 0:
@@ -63,7 +67,8 @@ def distance_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     if blocks is None:
         return ()
     pairs = zip(reference.features, blocks.distances.T, blocks.missing.T, strict=True)
-    return tuple(_law(*each, blocks.mapped.rows, reference.source_priors) for each in pairs)
+    laws = (_law(*each, blocks.mapped.rows, reference.source_priors) for each in pairs)
+    return tuple(law.worth(blocks.stretches) for law in laws)
 
 
 @lru_cache(maxsize=64)
@@ -74,7 +79,8 @@ def score_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
         return ()
     never = np.zeros(blocks.number)
     pairs = zip(reference.posteriors, blocks.score_distances.T, strict=True)
-    return tuple(_law(*each, never, blocks.mapped.rows, reference.source_priors) for each in pairs)
+    laws = (_law(*each, never, blocks.mapped.rows, reference.source_priors) for each in pairs)
+    return tuple(law.worth(blocks.stretches) for law in laws)
 
 
 def _law(

@@ -136,6 +136,8 @@ class BlockMatches:
     """Covariance of a gap in a sample that counts for one row."""
     rows: Vector
     """m_k."""
+    windows: int
+    """How many windows' lengths they make up: usually as many as there are blocks."""
 
 
 @lru_cache(maxsize=256)
@@ -144,30 +146,40 @@ def block_matches(moments: Moments) -> BlockMatches | None:
     blocks = moments.blocks
     if blocks is None or len(blocks.counts) < FEWEST_BLOCKS:
         return None
-    known = _scatter(moments, blocks)
-    pi, number = moments.source_priors, len(blocks.counts)
-    means, seen, totals = blocks.of_others / moments.scale, blocks.means / moments.scale, blocks.counts.sum(axis=0)
-    statistics, gaps = np.zeros(number), np.zeros((number, pi.size))
-    for k, weights in enumerate(_by_others(known)):
-        free, _, _ = least_squares(means[k].T, seen[k], weights)
-        residual = seen[k] - means[k].T @ free
-        statistics[k] = residual @ weights @ residual
-        left = totals - blocks.counts[k]
-        gaps[k] = free - left / left.sum()
-    _, spread, _ = least_squares(moments.means.T, seen[0], known.sampling)
+    known, pi = _scatter(moments, blocks), moments.source_priors
+    statistics, gaps = _by_each_other(moments, blocks, known)
+    law = Law.of(statistics) if known.varied else None
+    if law is not None and not blocks.whole_windows:
+        # A window varies by more than its parts in directions in which these hardly show it.
+        law = Law.of(_by_each_other(moments, blocks.windows, known)[0]).no_less_than(law)
+    _, spread, _ = least_squares(moments.means.T, moments.means[0], known.sampling)
     return BlockMatches(
         variation=shrunk(known.scaled, known.products, float(known.rows.mean())) if known.varied else None,
-        law=Law.of(statistics) if known.varied else None,
+        law=law,
         statistics=statistics,
         gaps=gaps,
         spread=spread @ known.covariance @ spread.T + np.diag(pi) - np.outer(pi, pi),
         rows=known.rows,
+        windows=blocks.windows.stretch.size,
     )
+
+
+def _by_each_other(moments: Moments, blocks: BlockSums, known: "_Scatter") -> tuple[Vector, Matrix]:
+    """T of each block, or stretch of blocks, matched with the others, and its class mix less that of these."""
+    means, seen, left = blocks.of_others / moments.scale, blocks.means / moments.scale, blocks.counts_of_others
+    statistics, gaps = np.zeros(len(seen)), np.zeros((len(seen), moments.source_priors.size))
+    for k, weights in enumerate(_by_others(known, blocks)):
+        free, _, _ = least_squares(means[k].T, seen[k], weights)
+        residual = seen[k] - means[k].T @ free
+        statistics[k] = residual @ weights @ residual
+        gaps[k] = free - left[k] / left[k].sum()
+    return statistics, gaps
 
 
 def weights_by_others(moments: Moments) -> Iterator[Matrix]:
     """V^-1 of each block's mean by the other blocks; nothing where there are none."""
-    return iter(()) if moments.blocks is None else _by_others(_scatter(moments, moments.blocks))
+    blocks = moments.blocks
+    return iter(()) if blocks is None else _by_others(_scatter(moments, blocks), blocks)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,6 +191,7 @@ class _Scatter:
     products: Matrix
     """z_j' z_k."""
     rows: Vector
+    stretch: Labels
     covariance: Matrix
     sampling: Matrix
     """C and W."""
@@ -191,14 +204,14 @@ def _scatter(moments: Moments, blocks: BlockSums) -> _Scatter:
     scaled = np.sqrt(rows)[:, None] * blocks.residuals / moments.scale
     products = scaled @ sampling @ scaled.T
     varied = not exchangeable(products, sampling @ covariance)
-    return _Scatter(scaled, products, rows, covariance, sampling, varied)
+    return _Scatter(scaled, products, rows, blocks.stretch, covariance, sampling, varied)
 
 
-def _by_others(known: _Scatter) -> Iterator[Matrix]:
-    for k, rows in enumerate(known.rows):
+def _by_others(known: _Scatter, blocks: BlockSums) -> Iterator[Matrix]:
+    for stretch, rows in zip(blocks.stretch, blocks.rows, strict=True):
         weights = known.sampling * rows
         if known.varied:
-            others = np.arange(known.rows.size) != k
+            others = known.stretch != stretch
             of_others = shrunk(known.scaled[others], known.products[np.ix_(others, others)], float(known.rows.mean()))
             weights = of_others.inverse(weights, rows)
         yield weights
@@ -250,7 +263,7 @@ def mix_moved(found: Match, moments: Moments, hold_out_events: float, events: in
     if blocks is None or beyond is None:
         statistic = _wald(gap, variance)
         return Tested(statistic, float(chdtrc(degrees, statistic)), effect, degrees)
-    number = len(blocks.gaps)
+    number = blocks.windows
     statistic, left = _wald(gap, variance + beyond), max(number - degrees, LEAST_ROWS)
     scaled = statistic * left / (degrees * (number - 1) * (1 + 1 / number))
     return Tested(statistic, float(fdtrc(degrees, left, scaled)), effect, degrees, natural=True)

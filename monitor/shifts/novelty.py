@@ -177,17 +177,18 @@ def novelty(reference: Landscape, standardised: Standardised, priors: Vector) ->
     return best
 
 
-def between_blocks(found: Novelty, reference: Landscape, labels: Labels, of_row: Labels) -> Novelty:
+def between_blocks(found: Novelty, reference: Landscape, labels: Labels, of_row: Labels, stretch: Labels) -> Novelty:
     """The same held against the mass that blocks of the hold-out have beyond this threshold by the others.
 
-    `labels` and `of_row` are class and block of the reference's rows in their order.
+    `labels` and `of_row` are class and block of the reference's rows in their order, `stretch` is that of each block.
     """
     far = (reference.by_row > found.threshold)[:, None].astype(np.float64)
-    mass = BlockSums.of(far, labels, of_row, reference.counts.size).residuals[:, 0]
-    spread = float(mass.std(ddof=1) * np.sqrt(1 + 1 / mass.size))
+    mass = BlockSums.of(far, labels, of_row, stretch, reference.counts.size).residuals[:, 0]
+    windows = np.unique(stretch).size
+    spread = float(mass.std(ddof=1) * np.sqrt(1 + 1 / windows))
     if spread == 0:
         return found
-    p_value = float(stdtr(mass.size - 1, (mass.mean() - found.mass) / spread))
+    p_value = float(stdtr(windows - 1, (mass.mean() - found.mass) / spread))
     return replace(found, p_value=max(found.p_value, p_value), error=max(found.error, spread))
 
 

@@ -397,9 +397,10 @@ def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | slice) -
     labels, classes = reference.labels[picked], reference.class_counts.size
     counts = np.bincount(labels, minlength=classes).astype(np.float64)
     moments = _moments(rows, labels, counts, reference.source_priors)
-    if reference.hold_out is None:
+    held = reference.hold_out
+    if held is None:
         return moments
-    return replace(moments, blocks=BlockSums.of(rows, labels, reference.hold_out.of_sample[picked], classes))
+    return replace(moments, blocks=BlockSums.of(rows, labels, held.of_sample[picked], held.stretch, classes))
 
 
 def _moments(mapped: Matrix, labels: Labels, counts: Vector, source_priors: Vector) -> Moments:

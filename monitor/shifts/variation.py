@@ -19,7 +19,7 @@ costs next to nothing beyond W (Woodbury).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -49,6 +49,14 @@ class Law:
         mean = sum(logs) / number
         spread = math.sqrt(sum((log - mean) ** 2 for log in logs) / (number - 1))
         return cls(mean, spread, number, (number - 1) * independent)
+
+    def no_less_than(self, other: "Law") -> "Law":
+        """With the larger mean and spread of the two."""
+        return replace(self, mean=max(self.mean, other.mean), spread=max(self.spread, other.spread))
+
+    def worth(self, windows: int) -> "Law":
+        """The same where the blocks are parts of so many windows, which they know no better than these would."""
+        return self if windows == self.blocks else replace(self, blocks=windows, degrees=windows - 1)
 
     def p_value(self, statistic: float) -> float:
         """P(t_{K-1} > (ln T - mean) / (s sqrt(1 + 1/K)))."""

@@ -120,8 +120,8 @@ class Lens:
         return WindowProfile(parts.astype(np.float32), self.ends, self.of_feature, rows, self.relative(rows))
 
     def of_blocks(self) -> Iterator["BlockProfile"]:
-        """The blocks of the hold-out in their order."""
-        if self.moments.blocks is None:
+        """The blocks of the hold-out in their order; none where they are parts of windows, more alike than these."""
+        if self.moments.blocks is None or not self.moments.blocks.whole_windows:
             return
         means, inputs = self.moments.blocks.means, self.input_moments
         events = self.moments.blocks.counts.sum(axis=1).astype(int).tolist()

@@ -43,28 +43,45 @@ def fitted(block=None):
 
 
 def test_a_count_cuts_the_rows_as_they_stand_into_blocks_of_nearly_that_size() -> None:
-    found = cut(1_000, 5_300)
-    assert found.number == 5
-    assert np.bincount(found.of_row).tolist() == [1_060] * 5
+    found = cut(500, 5_300)
+    assert (found.number, found.parts) == (11, 1)
+    assert set(np.bincount(found.of_row).tolist()) == {481, 482}
     assert (np.diff(found.of_row) >= 0).all()
-    assert found.starts.tolist() == [0, 1_060, 2_120, 3_180, 4_240]
-    assert found.ends.tolist() == [1_059, 2_119, 3_179, 4_239, 5_299]
+    assert found.starts[:3].tolist() == [0, 482, 964]
+    assert found.ends[-1] == 5_299
+    assert found.stretch.tolist() == list(range(11))
+
+
+def test_a_hold_out_of_few_windows_is_cut_into_parts_that_are_not_held_against_their_neighbours() -> None:
+    found = cut(1_000, 5_000)
+    assert (found.length, found.parts, found.number, found.windows) == ("1000", 4, 20, 5)
+    assert np.bincount(found.of_row).tolist() == [250] * 20
+    assert found.stretch.tolist() == np.repeat(np.arange(5), 4).tolist()
+    of_one = cut(1_000, 1_000)
+    assert (of_one.parts, of_one.windows) == (20, 1)
+    assert np.bincount(of_one.stretch).tolist() == [7, 7, 6]
+    assert cut(200, 250).number == 1
+    days = np.arange(2_000) * (5 * 24 * HOUR) // 2_000
+    of_days = cut("1d", 2_000, days)
+    assert (of_days.length, of_days.parts, of_days.number) == ("1d", 4, 20)
+    assert (of_days.starts // (6 * HOUR) == np.arange(20)).all()
+    assert of_days.stretch.tolist() == np.repeat(np.arange(5), 4).tolist()
 
 
 def test_times_put_the_rows_in_order() -> None:
     shuffled = np.random.default_rng(0).permutation(1_000)
-    found = cut(500, 1_000, shuffled * HOUR)
-    assert (found.of_row == shuffled // 500).all()
-    assert found.starts.tolist() == [0, 500 * HOUR]
+    found = cut(100, 1_000, shuffled * HOUR)
+    assert (found.of_row == shuffled // 100).all()
+    assert found.starts.tolist() == [k * 100 * HOUR for k in range(10)]
 
 
 def test_a_duration_cuts_as_windows_are_cut_and_leaves_out_what_is_hardly_a_window() -> None:
-    times = np.concatenate([np.arange(0, 1_000), np.arange(1_000, 1_010), np.arange(2_000, 3_000)]) * (HOUR // 1_000)
+    times = np.concatenate([np.arange(0, 1_000), np.arange(1_000, 1_010), np.arange(2_000, 12_000)]) * (HOUR // 1_000)
     found = cut("1h", times.size, times)
-    assert found.number == 2
+    assert found.number == 11
     assert (found.of_row[:1_000] == 0).all()
     assert (found.of_row[1_000:1_010] == -1).all()
-    assert (found.of_row[1_010:] == 1).all()
+    assert (found.of_row[1_010:2_010] == 1).all()
     assert found.timed
 
 
@@ -92,17 +109,21 @@ def test_times_may_be_datetimes_or_epoch_milliseconds() -> None:
         microseconds(np.array(["2026-01-01", "NaT"], dtype="datetime64[D]"), 2)
 
 
-def test_every_block_is_held_against_the_others_as_the_formulas_say() -> None:
-    """e_k and D_jk, computed literally."""
+@pytest.mark.parametrize("window", [300, 600])
+def test_every_block_is_held_against_the_others_as_the_formulas_say(window: int) -> None:
+    """e_k and D_jk, computed literally. Where blocks are parts of windows, the others are those of other windows."""
     g, labels, x = world()
-    reference = fitted(300)
+    reference = fitted(window)
     blocks, ready = reference.blocks, prepare(reference)
     rows = comparable(type(reference.sample)(g, labels, x, 0), reference, ready.resolution)
     mapped = mapped_rows(rows, ready)
-    block = np.arange(3_000) // 300
+    size = 3_000 // blocks.number
+    block, stretch = np.arange(3_000) // size, np.arange(3_000) // window
+    assert np.unique(blocks.stretch).size == 3_000 // window
     for k in (0, 7):
-        own, others = block == k, block != k
-        shares = np.bincount(labels[own], minlength=3) / 300
+        own = block == k
+        others = stretch != stretch[own][0]
+        shares = np.bincount(labels[own], minlength=3) / size
         expected = sum(shares[y] * mapped[others & (labels == y)].mean(axis=0) for y in range(3))
         np.testing.assert_allclose(blocks.mapped.residuals[k], mapped[own].mean(axis=0) - expected, atol=1e-12)
 
@@ -116,7 +137,7 @@ def test_every_block_is_held_against_the_others_as_the_formulas_say() -> None:
 
         for j in (0, 1):
             there = ~np.isnan(x[:, j])
-            widest = max(abs(gap(there, x[:, j] <= at)) for at in x[own & there, j])
+            widest = max(abs(gap(there, x[:, j] <= at)) for at in x[there, j])
             assert blocks.distances[k, j] == pytest.approx(widest, abs=0.005)
         everywhere = np.ones(labels.size, dtype=bool)
         in_all = sum(abs(gap(everywhere, x[:, 2] == v)) for v in range(4)) / 2
@@ -195,9 +216,10 @@ def test_calendars_outlive_the_file(tmp_path: Path) -> None:
     assert Reference.load(tmp_path / "dated.ref").calendar == known.calendar == (0, 1)
 
 
-def test_a_few_blocks_call_nothing_a_calendar() -> None:
+def test_dates_are_found_in_a_hold_out_of_few_windows_too_and_not_in_one_of_few_events() -> None:
     g, labels, x = dated()
-    assert cheaply(DATED, g, labels, x, cut(1_000, labels.size)).calendar == ()
+    assert cheaply(DATED, g, labels, x, cut(1_000, labels.size)).calendar == (0, 1)
+    assert cheaply(DATED, g[:250], labels[:250], x[:250], cut(100, 250)).calendar == ()
 
 
 def test_moments_of_a_zone_are_taken_in_utc_and_numbers_in_any_column_as_numbers() -> None:
@@ -239,6 +261,7 @@ def test_a_hold_out_sorted_by_label_is_told_from_one_in_time_order() -> None:
 def test_a_hold_out_of_a_single_block_says_that_nothing_is_known_of_blocks() -> None:
     (warning,) = fitted(3_000).warnings
     assert "makes no two blocks of 3000" in warning.text
+    assert fitted(3_000).blocks.number == 20
 
 
 def test_a_window_without_features_is_held_against_a_reference_with_blocks() -> None:

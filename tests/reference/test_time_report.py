@@ -9,10 +9,12 @@ import pytest
 from monitor.commands.cli import main
 from monitor.errors import InputError
 from monitor.reference import time_report
+from monitor.reference.blocks import cut
 from monitor.reference.building import build
 from monitor.reference.classifier import Reference
 from monitor.reference.holdout import Wanted
-from tests.reference.test_blocks import fitted, world
+from tests.assessment.worlds import cheaply
+from tests.reference.test_blocks import SCHEMA, fitted, world
 
 DAY = 86_400_000
 
@@ -88,9 +90,18 @@ def test_the_command_takes_a_length_or_the_windows_of_a_configuration(tmp_path, 
     assert "12 blocks of 1d" in capsys.readouterr().out
 
 
-def test_too_few_blocks_are_said() -> None:
+def test_shorter_blocks_in_place_of_few_are_said() -> None:
     found = time_report.measured(fitted(1_000))
-    assert found["number"] == 3
+    assert (found["number"], found["parts"]) == (21, 7)
+    text = time_report.advice(found)[0][2]
+    assert "21 blocks of a 7th part of 1000 (about 143 events each)" in text
+    assert "only 3 times 1000 long" in text
+
+
+def test_too_few_blocks_are_said() -> None:
+    g, labels, x = world(250)
+    found = time_report.measured(cheaply(SCHEMA, g, labels, x, cut(100, 250)))
+    assert found["number"] == 2
     [(verdict, title, text)] = time_report.advice(found)
     assert (verdict, title) == ("mind", "Too few blocks")
     assert "10 are needed" in text

@@ -31,9 +31,9 @@ def drawn(blocks, seed, spread):
 
 
 @cache
-def reference(spread, *, seed=0, block=ROWS):
+def reference(spread, *, seed=0, block=ROWS, number=BLOCKS):
     """A hold-out of such blocks."""
-    x, labels = drawn(BLOCKS, seed, spread)
+    x, labels = drawn(number, seed, spread)
     schema = StreamSchema("world", ("a", "b", "c"), tuple(Feature(f"x{j}") for j in range(4)))
     blocks = None if block is None else cut(block, labels.size)
     return worlds.cheaply(schema, worlds.posteriors(x), labels, x, blocks)
@@ -58,6 +58,17 @@ def test_calm_windows_of_a_stream_that_varies_are_stable_and_are_not_without_blo
     assert verdicts(reference(0.25, block=None), calm).count(Verdict.STABLE) <= 20
 
 
+def test_a_hold_out_of_few_windows_knows_that_they_vary_by_its_parts() -> None:
+    calm = list(windows(40, 0.25))
+    known = [reference(0.25, seed=seed, number=9) for seed in range(3)]
+    assert all(one.blocks.parts == 3 for one in known)
+    assert sum(verdicts(one, calm).count(Verdict.STABLE) for one in known) >= 90
+    assert verdicts(reference(0.25, number=9, block=None), calm).count(Verdict.STABLE) <= 20
+    assert fit.block_matches(prepare(reference(0.0, number=9)).moments).variation is None
+    moved = [assess(window, known[0]) for window in windows(3, 0.25, lambda x: np.multiply(x, 2.54, out=x))]
+    assert all("the hold-out is only 9 times as long as a window" in " ".join(one.reasons) for one in moved)
+
+
 def test_a_changed_unit_is_found_on_top_of_natural_variation() -> None:
     def doubled(x):
         x[:, 1] *= 2.54
@@ -78,7 +89,7 @@ def test_few_references_of_independent_events_are_taken_for_ones_that_vary() -> 
     counts, varied = np.full((20, 2), 50.0), 0
     for _ in range(200):
         sums = rng.normal(size=(20, 2, 30)) * np.sqrt(50)
-        blocks = BlockSums(sums, counts)
+        blocks = BlockSums(sums, counts, np.arange(20))
         scaled = np.sqrt(blocks.rows)[:, None] * blocks.residuals
         varied += not fit.exchangeable(scaled @ scaled.T, np.eye(30))
     assert varied <= 20
