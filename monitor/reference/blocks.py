@@ -50,8 +50,10 @@ class Cut:
     stretch: Labels
     """By block: those of one stretch are never held against each other. A window's length, and at most a third of the
     hold-out."""
+    order: Labels
+    """The rows in time order."""
     of_row: Labels
-    """-1 for a row of none."""
+    """The block of each row; -1 for none."""
     starts: Labels
     """The first moment of each block in microseconds, or where there are no times the number of its first row."""
     ends: Labels
@@ -141,7 +143,7 @@ def cut(block: Block, rows: int, times: Labels | None = None) -> Cut:
     first = inside[np.searchsorted(of_order[inside], numbers)]
     last = inside[np.searchsorted(of_order[inside], numbers, side="right") - 1]
     when = np.arange(rows) if times is None else times[order]
-    return Cut(length, parts, stretch, of_row, when[first], when[last], times is not None)
+    return Cut(length, parts, stretch, order, of_row, when[first], when[last], times is not None)
 
 
 def _parts(windows: int, events: float) -> int:
@@ -231,23 +233,31 @@ def summarised(
     )
 
 
-def calendar(cut: Cut, features: Matrix, profiles: Sequence[FeatureProfile]) -> dict[int, float]:
-    """The features that tell when an event was and not what: the share of a block's values that no other block has.
+def calendar(cut: Cut, features: Matrix, profiles: Sequence[FeatureProfile]) -> dict[int, str]:
+    """The features that tell when an event was and not what, in words.
 
+    They only ever rise, or fall: a year, a counter. Or a block's values occur in no other block: a date, an identifier.
     Numbers are looked at in equally filled cells, a few for each block.
     """
     if cut.number < FEWEST_BLOCKS:
         return {}
-    shares = {j: _alone(cut, features[:, j], profile) for j, profile in enumerate(profiles)}
-    return {j: share for j, share in shares.items() if share > CALENDAR}
+    found = {j: _tells_when(cut, features[:, j], profile) for j, profile in enumerate(profiles)}
+    return {
+        j: f"{profiles[j].feature.name} tells when an event was, not what: {why}. It is left out of all tests: every "
+        "window would differ by it some day. Say `--ignore` if it is no feature"
+        for j, why in found.items()
+        if why
+    }
 
 
-def calendar_words(name: str, share: float) -> str:
-    """What a person should know of such a feature."""
-    return (
-        f"{name} tells when an event was, not what: {share:.0%} of the values in a block of the hold-out occur in no "
-        "other block. It is left out of all tests: every window would differ by it. Say `--ignore` if it is no feature"
-    )
+def _tells_when(cut: Cut, values: Vector, profile: FeatureProfile) -> str:
+    """Why a feature is a calendar; empty for one that is none."""
+    in_order = values[cut.order]
+    steps = np.diff(in_order[~np.isnan(in_order)])
+    if profile.feature.kind == "number" and steps.any() and ((steps >= 0).all() or (steps <= 0).all()):
+        return f"it only ever {'rises' if steps.max() > 0 else 'falls'} over the hold-out"
+    share = _alone(cut, values, profile)
+    return f"{share:.0%} of the values in a block of the hold-out occur in no other block" if share > CALENDAR else ""
 
 
 def _alone(cut: Cut, values: Vector, profile: FeatureProfile) -> float:

@@ -21,7 +21,7 @@ from monitor.priors import HoldOut, Statistics
 from monitor.recalibration import CalibrationMap, ScoreKind
 from monitor.reference import artefact, warnings
 from monitor.reference.base import Arrays, FiledReference, Header
-from monitor.reference.blocks import Block, Cut, calendar, calendar_words, cut, microseconds, summarised
+from monitor.reference.blocks import Block, Cut, calendar, cut, microseconds, summarised
 from monitor.reference.column_notices import column_notices, likely_labels
 from monitor.reference.earlier import scores_before
 from monitor.reference.estimator_choice import simulate
@@ -235,9 +235,7 @@ class Reference(FiledReference):
         cautions += [ReferenceWarning("features", notice) for notice in told]
         described = profiles(schema.features, labels, features, counts)
         untested = {} if blocks is None or features is None else calendar(blocks, features, described)
-        cautions += [
-            ReferenceWarning("features", calendar_words(schema.features[j].name, untested[j])) for j in untested
-        ]
+        cautions += [ReferenceWarning("features", words) for words in untested.values()]
         if blocks is not None and (found := warnings.sorted_by_class(blocks.class_counts(labels, counts.size))):
             cautions.append(found)
         if blocks is not None and blocks.windows == 1:

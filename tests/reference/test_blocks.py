@@ -209,6 +209,16 @@ def test_dates_and_counters_are_found_said_and_in_no_test() -> None:
     assert assess(Window.of(g[4_000:4_400], x[4_000:4_400]), without).features["when"].moved
 
 
+def test_a_year_that_ends_in_the_hold_out_is_a_calendar_and_a_rare_flag_is_not() -> None:
+    g, labels, x = world()
+    hours = np.random.default_rng(0).permutation(3_000)
+    x[:, 0] = 2026 + (hours >= 2_700)
+    x[:, 1] = hours == 2_850
+    known = cheaply(SCHEMA, g, labels, x, cut("200h", 3_000, hours * HOUR))
+    assert known.calendar == (0,)
+    assert "a tells when an event was, not what: it only ever rises over the hold-out" in known.warnings[0].text
+
+
 def test_calendars_outlive_the_file(tmp_path: Path) -> None:
     g, labels, x = dated()
     known = cheaply(DATED, g, labels, x, cut(200, labels.size))
