@@ -394,6 +394,14 @@ MISFIT_LEFT = 0.57
 # Labelled rows with a number beyond this are no evidence: the squares of a few such leave the range of floats.
 LARGEST_NUMBER = 1e100
 
+# What calibration gets wrong at a class mix is worked out for mixes in steps of a hundredth: between two of them it
+# changes by a hundredth of itself, and windows that are stable share one step or two.
+MIX_GRID = 0.01
+
+# Rows of a window whose labels are no fair sample are weighted by how often labels come at such a score, in this many
+# strata: with 100 labels each has ten.
+SELECTION_STRATA = 10
+
 # A share with an interval of no width is known to this, for its distance from the reference in standard errors.
 LEAST_ERROR = 1e-6
 

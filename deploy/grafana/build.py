@@ -171,6 +171,18 @@ STREAM = [
         "Whether the estimate converged, and how far unbiased estimators are apart.",
     ),
     Panel(
+        "How good the model is",
+        [
+            (f"shiftwatch_estimated_performance{{{OF_STREAM}}}", "{{measure}}"),
+            (f"shiftwatch_estimated_performance_lower{{{OF_STREAM}}}", "{{measure}} lower"),
+            (f"shiftwatch_estimated_performance_upper{{{OF_STREAM}}}", "{{measure}} upper"),
+            ('shiftwatch_realised_performance{stream="$stream"}', "{{measure}} by labels"),
+        ],
+        "Estimated without labels, with the interval; and by the labels of the last window that has them.",
+        width=24,
+        height=10,
+    ),
+    Panel(
         "Events of a window",
         [
             (f"shiftwatch_window_events{{{OF_STREAM}}}", "used"),

@@ -5,6 +5,7 @@ from monitor.assessment.classifier import Assessment, assess
 from monitor.assessment.concept import with_concept
 from monitor.assessment.message import Level, MessagePart, WindowResult, encode, rfc3339, with_smoothed
 from monitor.assessment.mix_rule import ClassRule, MixRule
+from monitor.assessment.performance import Performance
 from monitor.assessment.prevalence import BasedOn
 from monitor.assessment.reasons import describe
 from monitor.assessment.recent_normal import Examined, RecentNormal, against_recent, examined_by, judged
@@ -25,6 +26,7 @@ __all__ = [
     "Level",
     "MessagePart",
     "MixRule",
+    "Performance",
     "RecentNormal",
     "RegressionAssessment",
     "RegressionResult",

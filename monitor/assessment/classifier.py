@@ -20,11 +20,13 @@ from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.harm import Harm, harm
 from monitor.assessment.known_events import UnknownShare, known_mix, unknown_share
 from monitor.assessment.mix_rule import USUAL, MixRule
+from monitor.assessment.performance import Performance, performance, too_few
 from monitor.assessment.prevalence import BasedOn, Prevalence, published
 from monitor.assessment.verdict import TOO_FEW, Evidence, Verdict, decide
 from monitor.assessment.window_tests import FeatureShift, Test, feature_shifts, mix_moved, tests_of
 from monitor.calibration import Calibration
 from monitor.errors import InputError
+from monitor.performance import USUAL_DECISIONS, Decisions
 from monitor.priors import CHEAP, PriorEstimate, solve
 from monitor.recalibration import Cause, Grounds, InputCorrection, May, Recalibration, Validity, gated
 from monitor.shifts import (
@@ -77,6 +79,8 @@ class Assessment:
     """What `prevalence` rests on; only label shift can justify a recalibration through the class mix."""
     harm: Harm | None = None
     """Whether the model is likely worse here than on the hold-out; None without blocks of the hold-out."""
+    performance: Performance = field(default_factory=Performance)
+    """How good the model is here, estimated without labels."""
     unknown: UnknownShare | None = None
     """Of the events; only with the verdict `unknown-class`."""
     mean: Vector = field(default_factory=lambda: np.zeros(0))
@@ -96,6 +100,10 @@ class Assessment:
     def baselines(self) -> Mapping[str, Baseline]:
         """Against the `reference`, which `verdict` is, and against the `recent` normal where one is known."""
         return baselines(self.verdict, self.reasons, self.features, self.recent)
+
+    def without_performance(self, reason: str) -> "Assessment":
+        """The same, but for how good the model is: what is known over windows speaks against it."""
+        return replace(self, performance=replace(self.performance, figures={}, withheld=reason))
 
     def to_result(self) -> result.WindowResult:
         """The message as a value."""
@@ -117,17 +125,24 @@ def assess(
     *,
     may: Mapping[str, May] | None = None,
     mix_rule: MixRule = USUAL,
+    decisions: Decisions = USUAL_DECISIONS,
 ) -> Assessment:
     """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift: the rule's.
 
     `may` names the features that may change their unit, and how: only those are ever corrected. `mix_rule` says what
-    counts as a move of the class mix.
+    counts as a move of the class mix, `decisions` what is decided by the scores and which measures are wanted.
     """
     rule = mix_rule if level is None else replace(mix_rule, level=level)
-    return as_far_as_seen(_assessed(window, reference, may or {}, rule))
+    return as_far_as_seen(_assessed(window, reference, may or {}, rule, decisions))
 
 
-def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, May], mix_rule: MixRule) -> Assessment:
+def _assessed(
+    window: Window,
+    reference: AssessedReference,
+    may: Mapping[str, May],
+    mix_rule: MixRule,
+    decisions: Decisions,
+) -> Assessment:
     remarks = reference.remarks(window)
     window = reference.matched(window)
     if window.key.segment:
@@ -145,6 +160,7 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
         return replace(
             _assessment(calibrated, reference, estimates, Verdict.INSUFFICIENT_DATA, (*remarks, *words)),
             unusable=unusable,
+            performance=too_few(reference, decisions),
         )
     family = mix_rule.level / 3
     ready = prepare(reference, resolution)
@@ -181,6 +197,7 @@ def _assessed(window: Window, reference: AssessedReference, may: Mapping[str, Ma
         prevalence=mix.estimate,
         based_on=mix.based_on,
         harm=harm(posteriors if reference.margins else kept.posteriors, posteriors, diagnosis, reference),
+        performance=performance(kept.posteriors, posteriors, verdict, mix, reference, decisions=decisions),
         unknown=None if beyond is None else unknown_share(beyond),
         mean=frozen_vector(diagnosis.mean, "mean"),
         tests=tests,

@@ -75,6 +75,25 @@ class HarmPart(MessagePart, frozen=True):
     """what it was on the hold-out."""
 
 
+class FigurePart(MessagePart, frozen=True):
+    """A number with its 95 % interval."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
+class PerformancePart(MessagePart, frozen=True):
+    """How good the model's scores are in this window, as they are said, estimated without labels."""
+
+    figures: dict[str, FigurePart]
+    """By measure: `accuracy`, `brier` (the mean over events and classes) and `log_loss`; of two classes `f1`,
+    `roc_auc` and `average_precision` of the positive one, and `cost` where mistakes were given one; of more
+    `macro_f1`, and `macro_roc_auc` and `macro_average_precision` where these were asked for."""
+    withheld: str
+    """Why there are none; empty if there are."""
+
+
 class Estimate(MessagePart, frozen=True):
     """One estimator's answer, and how it got there."""
 
@@ -185,6 +204,8 @@ class WindowResult(MessagePart, frozen=True):
     prevalence: dict[str, Share]
     harm: HarmPart | None
     """Null where the reference has no blocks that say what is usual, and for regressors."""
+    performance: PerformancePart | None
+    """Null for regressors."""
     unknown: Unknown | None
     """Null but for the verdict `unknown-class`."""
     estimator: str

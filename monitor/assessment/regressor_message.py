@@ -91,6 +91,7 @@ def to_result(assessment: "RegressionAssessment", software: str) -> RegressionRe
         based_on=None,
         harm=None,
         smoothed=None,
+        performance=None,
         estimates={},
         tests={name: test_result(test) for name, test in assessment.tests.items()},
         features={name: feature_result(shift) for name, shift in assessment.features.items()},

@@ -8,6 +8,7 @@ from monitor.arrays import Vector
 from monitor.assessment import message as result
 from monitor.assessment.baseline import Baseline
 from monitor.assessment.harm import Harm
+from monitor.assessment.performance import Performance
 from monitor.assessment.reasons import describe
 from monitor.priors import PriorEstimate
 from monitor.windows import WindowCounts
@@ -47,6 +48,7 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
             for y, name in enumerate(names)
         },
         harm=None if harm is None else harm_part(harm),
+        performance=_performance(assessment.performance),
         unknown=None if unknown is None else result.Unknown(unknown.estimate, unknown.lower, unknown.upper),
         estimator=prevalence.method,
         based_on=assessment.based_on,
@@ -75,6 +77,11 @@ def harm_part(harm: Harm) -> result.HarmPart:
         expected_brier=harm.expected,
         usual_brier=harm.usual,
     )
+
+
+def _performance(found: Performance) -> result.PerformancePart:
+    figures = {name: result.FigurePart(one.value, one.lower, one.upper) for name, one in found.figures.items()}
+    return result.PerformancePart(figures, found.withheld)
 
 
 def counts(events: int, kept: WindowCounts, unusable: int, missing_values: int) -> result.Counts:

@@ -17,6 +17,7 @@ from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder, TimeReading
 from monitor.kinds import KINDS, Declared, kind_of, load_reference
 from monitor.observers import Totals, log, logging_to_stderr
+from monitor.performance import Decisions
 from monitor.ports import ReadBack, Sink, Source
 from monitor.ports.schema import StreamSchema
 from monitor.reference import FiledReference
@@ -164,6 +165,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                     {feature: said.may for feature, said in stream.features.items() if said.may is not None},
                     stream.alarm.mix_rule,
                     stream.adapt or "bic",
+                    stream.performance or Decisions(),
                 ),
                 states=_states(name, config),
             )
@@ -225,6 +227,8 @@ def _strangers(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]:
     known = {feature.name for feature in schema.features}
     for name in stream.features.keys() - known:
         yield f"features: {name!r} is none of the reference's features {sorted(known)}"
+    if stream.performance is not None and stream.performance.of_two_classes and len(schema.classes) != 2:
+        yield f"performance: a threshold and costs are for two classes; the reference has {list(schema.classes)}"
     for name in stream.alarm.classes.keys() - set(schema.classes):
         yield f"alarm.classes: {name!r} is none of the reference's classes {list(schema.classes)}"
 

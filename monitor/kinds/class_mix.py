@@ -1,7 +1,7 @@
 """What is kept of a classifier's window: how much of each class there was, by whom estimated, and what labels said."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from monitor.assessment import Assessment, BasedOn
 from monitor.kinds.reading import Sample, strongest
+from monitor.performance import MeasureValue
 from monitor.priors import PriorEstimate
 from monitor.recalibration import Recalibration
 from monitor.reference import Reference
@@ -57,6 +58,10 @@ class ClassMixAnswer:
     """The harm score, where there are blocks of the hold-out to say what is usual."""
     smoothed: SmoothedMix | None = None
     """None before the first window that may be trusted."""
+    performance: Mapping[str, MeasureValue] = field(default_factory=dict)
+    """How good the model is, estimated without labels."""
+    withheld: str = ""
+    """Why that is not said."""
 
     @property
     def priors(self) -> tuple[float, ...]:
@@ -94,6 +99,10 @@ class ClassMixAnswer:
         yield "estimate_gap", (), self.reported.gap
         if self.harm is not None:
             yield "harm_score", (), self.harm
+        for measure, figure in self.performance.items():
+            yield "estimated_performance", (measure,), figure.value
+            yield "estimated_performance_lower", (measure,), figure.lower
+            yield "estimated_performance_upper", (measure,), figure.upper
 
     def stream_metrics(self, most: int) -> Iterator[Sample]:
         """What every estimator says."""
@@ -115,6 +124,13 @@ class ClassMixAnswer:
             "estimator": self.reported.method,
             "based_on": self.based_on,
             "harm": self.harm,
+            "performance": {
+                "figures": {
+                    name: {"estimate": one.value, "lower": one.lower, "upper": one.upper}
+                    for name, one in self.performance.items()
+                },
+                "withheld": self.withheld,
+            },
             "converged": self.reported.converged,
             "realised": None if self.realised is None else dict(zip(self.classes, self.realised, strict=True)),
         }
@@ -185,6 +201,8 @@ def read(
         based_on=str(assessment.based_on),
         harm=None if assessment.harm is None else assessment.harm.score,
         smoothed=smoothed,
+        performance=assessment.performance.figures,
+        withheld=assessment.performance.withheld,
     )
 
 

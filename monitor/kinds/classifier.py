@@ -15,7 +15,7 @@ from monitor.windows import Window, faults, spread_rows
 
 def _assess(window: Window, reference: Reference, declared: Declared) -> Assessment:
     """With an outline, the feed carries the thresholds that follow from the corrections of its inputs."""
-    assessment = assess(window, reference, may=declared.may, mix_rule=declared.mix_rule)
+    assessment = assess(window, reference, may=declared.may, mix_rule=declared.mix_rule, decisions=declared.decisions)
     if declared.outline is None or faults(assessment.origin.gaps):
         return assessment
     outline, rows = declared.outline, None
@@ -41,7 +41,16 @@ CLASSIFIER = Kind(
     name="classifier",
     reference=Reference,
     settings=frozenset(
-        {"labels", "outline", "features", "corrected", "scores", 'changes = "prior-shift"', 'target = "smoothed"'}
+        {
+            "labels",
+            "outline",
+            "features",
+            "corrected",
+            "scores",
+            "performance",
+            'changes = "prior-shift"',
+            'target = "smoothed"',
+        }
     ),
     labels="labels",
     verdicts=verdicts(regression=False),

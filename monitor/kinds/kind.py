@@ -9,6 +9,7 @@ from monitor.assessment import AdaptBy, MixRule, Verdict
 from monitor.kinds.assessed import Assessed
 from monitor.kinds.class_mix import SmoothedMix
 from monitor.kinds.reading import Answer, ModelFacts
+from monitor.performance import USUAL_DECISIONS, Decisions
 from monitor.recalibration import May, Recalibration
 from monitor.reference import FiledReference
 from monitor.shifts import Outline
@@ -27,6 +28,8 @@ class Declared:
     """What counts as a move of the class mix."""
     adapt: AdaptBy = "bic"
     """How a regressor's relation of now is estimated."""
+    decisions: Decisions = USUAL_DECISIONS
+    """What is decided by the scores, and how that is to be measured."""
 
 
 ReferenceT = TypeVar("ReferenceT", bound=FiledReference)

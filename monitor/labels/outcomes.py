@@ -24,6 +24,7 @@ from monitor.labels.learning import Settled
 from monitor.labels.numbering import found_in, stateless_in
 from monitor.labels.rows import Columns, packed, unpacked
 from monitor.labels.values import Found, Stateless, Waiting
+from monitor.performance import USUAL_DECISIONS, Decisions, MeasureValue, realised, scores_of, stratum_weights
 from monitor.recalibration import CalibrationMap, Expert, pooled_rows, reweighted
 from monitor.tolerances import LABELS_COME, NORMAL_95, SELECTED_LABELS
 from monitor.version import __version__
@@ -51,6 +52,10 @@ class PublishedEstimate(msgspec.Struct, frozen=True):
     """What each expert on the class mix said (`state.recent_labels`)."""
     pool: tuple[Expert, ...] = ()
     """Of the feed: what labels of earlier windows had taught."""
+    performance: dict[str, MeasureValue] = {}
+    """How good the model was estimated to be."""
+    decisions: Decisions = USUAL_DECISIONS
+    positive: int = 1
 
     @property
     def multipliers(self) -> tuple[float, ...]:
@@ -97,6 +102,18 @@ class Score(result.MessagePart, frozen=True):
     after: float
 
 
+class Performed(result.MessagePart, frozen=True):
+    """One measure of the model's scores, as they were said."""
+
+    realised: float
+    """Among the labelled events; weighted where these were no fair sample (`selective`)."""
+    lower: float
+    """Of the whole window, as far as the labels can tell: 95 %."""
+    upper: float
+    estimated: result.FigurePart | None
+    """What had been estimated without labels; null where nothing had."""
+
+
 class OutcomeResult(result.MessagePart, frozen=True):
     """One window whose labels have come, or will not be waited for any longer."""
 
@@ -127,6 +144,8 @@ class OutcomeResult(result.MessagePart, frozen=True):
     doubt: str
     """Why not."""
     versions: result.Versions
+    performance: dict[str, Performed] = msgspec.field(default_factory=dict)
+    """By measure, as in the window's result. Empty without any label."""
     labels_within: float | None = None
     """Seconds after its end within which nineteen in twenty labels of each class had come; null without any."""
     concept: str = ""
@@ -189,6 +208,9 @@ def told(assessment: Assessment, experts: Mapping[str, Vector], pool: tuple[Expe
             calibration=correction.calibration,
             experts={name: tuple(mix.tolist()) for name, mix in experts.items()},
             pool=pool,
+            performance=dict(assessment.performance.figures),
+            decisions=assessment.performance.decisions,
+            positive=assessment.performance.positive,
         )
     )
 
@@ -237,8 +259,9 @@ def outcome(
     fresh = strangers(copies.ids, ids)
     posteriors, labels = _together(columns, own, copies, fresh, len(said.classes))
     scores = _scores(posteriors, labels, said)
-    selective = _selective(columns, own)
-    realised = _classes(labels, max(one.events, labels.size), said)
+    by_class = _selected(columns, own)
+    weights = None if by_class is None else _weights(columns, own, int(fresh.sum()), by_class)
+    shares = _classes(labels, max(one.events, labels.size), said)
     found_out = OutcomeResult(
         schema=SCHEMA_ID,
         stream=one.stream,
@@ -258,9 +281,9 @@ def outcome(
             early=own.early,
             unknown=unknown,
         ),
-        selective=selective,
-        classes=realised,
-        coverage=float(np.mean([each.covered for each in realised.values()])) if realised else None,
+        selective=by_class is not None,
+        classes=shares,
+        coverage=float(np.mean([each.covered for each in shares.values()])) if shares else None,
         applied=said.applied or bool(said.pool),
         brier=scores[0],
         log_loss=scores[1],
@@ -268,6 +291,7 @@ def outcome(
         doubt="",
         versions=result.Versions(__version__, said.reference),
         labels_within=_within(one, own, joined),
+        performance=_performed(posteriors, labels, max(one.events, labels.size), said, weights),
     )
     return Outcome(found_out, posteriors, labels, said.experts)
 
@@ -315,15 +339,15 @@ def _together(
 def _classes(labels: Labels, events: int, said: PublishedEstimate) -> dict[str, Realised]:
     if not labels.size:
         return {}
-    realised = np.bincount(labels, minlength=len(said.classes)) / labels.size
-    covered = _covered(realised, labels.size, events, said)
+    known = np.bincount(labels, minlength=len(said.classes)) / labels.size
+    covered = _covered(known, labels.size, events, said)
     return {
         name: Realised(
             estimate=said.estimate[y],
             lower=said.lower[y],
             upper=said.upper[y],
-            realised=float(realised[y]),
-            error=said.estimate[y] - float(realised[y]),
+            realised=float(known[y]),
+            error=said.estimate[y] - float(known[y]),
             covered=bool(covered[y]),
         )
         for y, name in enumerate(said.classes)
@@ -342,14 +366,31 @@ def _covered(realised: Vector, labelled: int, events: int, said: PublishedEstima
 def _scores(posteriors: Matrix, labels: Labels, said: PublishedEstimate) -> tuple[Score | None, Score | None]:
     if not labels.size:
         return None, None
-    margins = said.calibration is not None and said.calibration.scores == "margin"
-    before = said.calibration.rows(posteriors) if said.calibration is not None and margins else posteriors
+    before = _as_posteriors(posteriors, said)
     corrected = reweighted(posteriors, said.calibration, said.multipliers) if said.applied else before
     corrected = pooled_rows(posteriors, said.pool) if said.pool else corrected
     return (
         Score(quality.brier(before, labels), quality.brier(corrected, labels)),
         Score(quality.log_loss(before, labels), quality.log_loss(corrected, labels)),
     )
+
+
+def _performed(
+    posteriors: Matrix, labels: Labels, events: int, said: PublishedEstimate, weights: Vector | None
+) -> dict[str, Performed]:
+    scores = scores_of(posteriors, _as_posteriors(posteriors, said), said.decisions, said.positive)
+    measures = said.decisions.measures(len(said.classes), said.positive)
+    before = {name: result.FigurePart(one.value, one.lower, one.upper) for name, one in said.performance.items()}
+    return {
+        name: Performed(one.value, one.lower, one.upper, before.get(name))
+        for name, one in realised(scores, labels, events, measures, weights).items()
+    }
+
+
+def _as_posteriors(scores: Matrix, said: PublishedEstimate) -> Matrix:
+    """Margins calibrated; posteriors as they are."""
+    known = said.calibration
+    return known.rows(scores) if known is not None and known.scores == "margin" else scores
 
 
 def _within(one: Waiting, own: LabelledRows, joined: Found) -> float | None:
@@ -362,12 +403,19 @@ def _within(one: Waiting, own: LabelledRows, joined: Found) -> float | None:
     return float(max(slowest)) if slowest else None
 
 
-def _selective(columns: Columns, own: LabelledRows) -> bool:
-    """Whether the labelled rows' mean posteriors lie further from all rows' than a random sample's would."""
+def _selected(columns: Columns, own: LabelledRows) -> int | None:
+    """The class by whose scores labels were chosen, if the labelled rows' mean posteriors lie further from all rows'
+    than a random sample's would."""
     labelled, events = int(own.labelled.sum()), own.labelled.size
     if labelled in (0, events):
-        return False
+        return None
     posteriors: Matrix = columns["posteriors"]
-    apart = posteriors[own.labelled].mean(axis=0) - posteriors.mean(axis=0)
+    apart = np.abs(posteriors[own.labelled].mean(axis=0) - posteriors.mean(axis=0))
     spread = posteriors.std(axis=0) * np.sqrt(1 / labelled - 1 / events)
-    return bool((np.abs(apart) > SELECTED_LABELS * spread + np.finfo(np.float64).eps).any())
+    beyond = apart - SELECTED_LABELS * spread - np.finfo(np.float64).eps
+    return int(beyond.argmax()) if (beyond > 0).any() else None
+
+
+def _weights(columns: Columns, own: LabelledRows, copies: int, by_class: int) -> Vector:
+    """How many rows each labelled row stands for, by its score; copies of events that were not kept stand for one."""
+    return np.concatenate([stratum_weights(columns["posteriors"][:, by_class], own.labelled), np.ones(copies)])

@@ -10,6 +10,7 @@ from typing import Literal
 Kind = Literal["gauge", "counter", "histogram", "info"]
 
 WINDOW = ("stream", "segment")
+MEASURED = (*WINDOW, "measure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,9 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("estimate_converged", "gauge", "1 if the reported estimate converged.", WINDOW),
     Spec("estimate_gap", "gauge", "Certified bound on what the reported estimate's objective falls short by.", WINDOW),
     Spec("harm_score", "gauge", "How likely the model is worse than on its hold-out; above 2 it likely is.", WINDOW),
+    Spec("estimated_performance", "gauge", "How good the model is, estimated without labels.", MEASURED),
+    Spec("estimated_performance_lower", "gauge", "Lower end of the interval of that.", MEASURED),
+    Spec("estimated_performance_upper", "gauge", "Upper end of the interval of that.", MEASURED),
     Spec("alarm", "gauge", "1 while so many of the last windows moved as `alarm` in the configuration says.", WINDOW),
     Spec("open_alarms", "gauge", "Alarms that evidence over windows has raised, within the budget of `false`.", WINDOW),
     Spec("alarm_windows", "gauge", "How many of the last windows moved, of those that `alarm` looks at.", WINDOW),
@@ -126,6 +130,9 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("outcome_brier_after", "gauge", "The same after the correction.", ("stream",)),
     Spec("outcome_log_loss_before", "gauge", "Log loss of the posteriors as scored.", ("stream",)),
     Spec("outcome_log_loss_after", "gauge", "The same after the correction.", ("stream",)),
+    Spec("realised_performance", "gauge", "How good the model was by its labels.", ("stream", "measure")),
+    Spec("realised_performance_lower", "gauge", "Lower end of the interval of that.", ("stream", "measure")),
+    Spec("realised_performance_upper", "gauge", "Upper end of the interval of that.", ("stream", "measure")),
     Spec("estimates_trusted", "gauge", "0 while labels show that the estimates are off.", ("stream",)),
     # Since when and until when.
     Spec("last_window_end_timestamp_seconds", "gauge", "Event time at which the last window ended.", ("stream",)),

@@ -180,6 +180,10 @@ def _labels(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
             filled.add("outcome_realised_ratio", (stream, name), _short(share.realised))
             filled.add("outcome_error_ratio", (stream, name), _short(share.error))
             filled.add("outcome_covered", (stream, name), float(share.covered))
+    for measure, found in last.performance.items():
+        filled.add("realised_performance", (stream, measure), _short(found.realised))
+        filled.add("realised_performance_lower", (stream, measure), _short(found.lower))
+        filled.add("realised_performance_upper", (stream, measure), _short(found.upper))
     for measure, score in (("brier", last.brier), ("log_loss", last.log_loss)):
         if score is not None:
             filled.add(f"outcome_{measure}_before", (stream,), _short(score.before))

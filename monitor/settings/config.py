@@ -35,6 +35,7 @@ from monitor.limits import (
     SEGMENTS_WATCHED,
     WINDOWS_REMEMBERED,
 )
+from monitor.performance import Decisions
 from monitor.ports.options import Duration, duration, duration_text, read, substituted
 from monitor.recalibration import May, ScoreKind
 from monitor.service import Corrected, DeadLetterLimits, Spread
@@ -217,6 +218,8 @@ class StreamSettings:
     target: Literal["window", "smoothed"] = "window"
     """Which class mix the feed corrects towards, in windows that call for a correction: their own, or the smoothed one
     of all windows so far, which is steadier for small windows."""
+    performance: Decisions | None = None
+    """What is decided by the scores, for how good the model is said to be: by default the class with the highest."""
     outline: Path | None = None
     """Of a model that is a versatile tree or forest: the JSON of its `outline()`. The feed then carries the thresholds
     that follow from each window's input corrections."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
+from monitor.assessment import Assessment
 from monitor.labels import Outcome, trusted
 from monitor.labels.trust import Shown, judged, shown
 from monitor.recalibration import Cause
@@ -38,8 +39,10 @@ def _window(state: TrustState, seen: WindowSeen) -> Advanced[TrustState]:
     """Its result says what the window itself shows; the feed corrects nothing by estimates that are off."""
     if not state.doubt:
         return Advanced(state)
-    refused = seen.recalibration.withheld(Cause.LABELS_DISAGREE, state.doubt)
-    return Advanced(state, seen=replace(seen, feed=refused, doubt=state.doubt))
+    refused, assessment = seen.recalibration.withheld(Cause.LABELS_DISAGREE, state.doubt), seen.assessment
+    if isinstance(assessment, Assessment):
+        assessment = assessment.without_performance(state.doubt)
+    return Advanced(state, seen=replace(seen, assessment=assessment, feed=refused, doubt=state.doubt))
 
 
 def _outcome(state: TrustState, seen: Outcome, reference: str) -> Advanced[TrustState]:

@@ -17,7 +17,7 @@ from monitor.observers.snapshot import Caps
 from tests.service import regression_streams as streams
 from tests.web.made_up import MINUTE, Lagging, Story, Transacting
 
-ALLOWED = {"stream", "segment", "class", "feature", "estimator", "verdict", "reason", "topic", "partition"}
+ALLOWED = {"stream", "segment", "class", "feature", "estimator", "verdict", "reason", "topic", "partition", "measure"}
 
 
 def samples(story: Story, name: str) -> dict[tuple[tuple[str, str], ...], float]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from monitor.assessment import Assessment, FeatureShift, Test
 from monitor.assessment.harm import Harm
+from monitor.assessment.performance import Performance
 from monitor.assessment.verdict import Verdict
 from monitor.kinds.class_mix import ClassifierFacts
 from monitor.kinds.classifier import CLASSIFIER
@@ -14,6 +15,7 @@ from monitor.labels.outcomes import OutcomeResult
 from monitor.labels.values import Found, LabelFlow, Stateless, Waiting
 from monitor.observers.history import History
 from monitor.observers.snapshot import Caps, StreamFacts
+from monitor.performance import MeasureValue
 from monitor.ports import NEVER, PartitionReport, Report, SinkReport
 from monitor.priors.estimate import PriorEstimate
 from monitor.recalibration import Recalibration, identity
@@ -224,7 +226,14 @@ def assessed(
         recalibration=_recalibration(classes, priors, apply),
         reference_version="0123456789abcdef",
         harm=Harm(0.4, 0.3, 1.2, 0.6, 0.21, 0.2),
+        performance=_performance(verdict),
     )
+
+
+def _performance(verdict: Verdict) -> Performance:
+    if verdict not in (Verdict.STABLE, Verdict.PRIOR_SHIFT):
+        return Performance(withheld=f"the verdict is {verdict}")
+    return Performance({"accuracy": MeasureValue(0.9, 0.88, 0.92), "brier": MeasureValue(0.1, 0.08, 0.12)}, "")
 
 
 def _move(name: str, distance: float, moved: bool) -> Move:

@@ -1,9 +1,10 @@
 """The panels of a classifier's stream: how much of each class, by whom estimated, and what labels said."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from monitor.arrays import Flags
 from monitor.kinds import ClassMixAnswer, Reading
 from monitor.labels import OutcomeResult
 from monitor.observers import StreamFacts
@@ -11,10 +12,12 @@ from monitor.tolerances import HARMED
 from monitor.web.page import panels
 from monitor.web.page.charts import Bins, Chart, Floats, runs
 from monitor.web.page.panels import Card, Panel, Shown
-from monitor.web.plots import DrawnPath
+from monitor.web.plots import DrawnPath, Frame
 from monitor.web.words import moment, number, percent
 
 MOST_CLASSES = 6
+MOST_MEASURES = 2
+"""Drawn over time: the others have a line in the table."""
 OUTCOMES = 5
 
 ClassifierCard = Card[ClassMixAnswer]
@@ -60,6 +63,33 @@ def trust(card: ClassifierCard) -> Shown:
     }
 
 
+def performance(card: ClassifierCard) -> Shown | None:
+    """How good the model is: estimated for each window, and by labels where they have come."""
+    bins, latest = card.bins, card.latest.answer
+    told = [reading.answer.performance for reading in bins.readings if reading.answer.performance]
+    realised = next((each.performance for each in reversed(card.outcomes) if each.performance), {})
+    names = list(told[-1] if told else realised)
+    if not names:
+        return None
+    rows = []
+    for name in names:
+        figure, known = latest.performance.get(name), realised.get(name)
+        rows.append(
+            (
+                name.replace("_", " "),
+                "" if figure is None else _with_interval(figure.value, figure.lower, figure.upper),
+                "" if known is None else _with_interval(known.realised, known.lower, known.upper),
+            )
+        )
+    charts = {name: measured(bins, card.outcomes, name) for name in names[:MOST_MEASURES]}
+    return {
+        "charts": {name.replace("_", " "): chart for name, chart in charts.items() if chart is not None},
+        "withheld": latest.withheld,
+        "rows": rows,
+        "values": {"measure": {name: _figures(bins, name) for name in charts}},
+    }
+
+
 def outcomes(card: ClassifierCard) -> Shown | None:
     """What labels said afterwards."""
     if not card.outcomes:
@@ -85,6 +115,7 @@ PANELS: tuple[Panel, ...] = (
     classes,
     panels.features,
     trust,
+    performance,
     outcomes,
     panels.events,
     segments,
@@ -112,17 +143,14 @@ def prevalence(bins: Bins, class_number: int) -> Chart:
     level = bins.means(lambda answer: _smoothed(answer, class_number))
     source = latest.source_priors[class_number]
     truths = dict(_truths(bins, class_number))
-    drawn = [*priors, *level[np.isfinite(level)], source, *lower[claimed], *upper[claimed], *truths.values()]
-    low, high = _range(drawn)
-    frame, xs = bins.frame(low=low, high=high), bins.middles
-    bands = [frame.band(xs[run], lower[run], upper[run]) for run in runs(claimed)]
-    marks = [DrawnPath("source", frame.level(source)), *(DrawnPath("band", band) for band in bands)]
-    marks.append(DrawnPath("line", frame.line(xs, priors)))
-    known = np.isfinite(level)
-    marks += [DrawnPath("smoothed", frame.line(xs[run], level[run])) for run in runs(known)]
-    if truths:
-        marks.append(DrawnPath("truth", frame.dots((xs[at] for at in truths), truths.values())))
-    marks.append(DrawnPath("now", frame.dots(xs[-1:], priors[-1:])))
+    told = [*priors, *level[np.isfinite(level)], source, *lower[claimed], *upper[claimed], *truths.values()]
+    low, high = _range(told)
+    frame = bins.frame(low=low, high=high)
+    marks = [
+        DrawnPath("source", frame.level(source)),
+        *(DrawnPath("smoothed", frame.line(bins.middles[run], level[run])) for run in runs(np.isfinite(level))),
+        *_banded(bins, frame, priors, (lower, upper), claimed=claimed, truths=truths),
+    ]
     name = latest.classes[class_number]
     now = priors[-1] if latest.smoothed is None else latest.smoothed.priors[class_number]
     label = f"Share of {name} over {len(bins.readings)} windows, now {percent(now)}, reference {percent(source)}"
@@ -131,6 +159,65 @@ def prevalence(bins: Bins, class_number: int) -> Chart:
 
 def _smoothed(answer: ClassMixAnswer, class_number: int) -> float | None:
     return None if answer.smoothed is None else answer.smoothed.priors[class_number]
+
+
+def measured(bins: Bins, outcomes: Sequence[OutcomeResult], measure: str) -> Chart | None:
+    """One measure over time as it was estimated, with its interval, and what it was where labels have come."""
+    known = _figures(bins, measure)
+    values, lower, upper = np.array([each or (np.nan,) * 3 for each in known]).T
+    there = np.isfinite(values)
+    ends = np.array([group[-1].key.end for group in bins.groups])
+    realised = {
+        int(np.searchsorted(ends, each.ends)): each.performance[measure].realised
+        for each in outcomes
+        if measure in each.performance and bins.readings[0].key.end <= each.ends <= ends[-1]
+    }
+    if not (there.any() or realised):
+        return None
+    low, high = _range([*lower[there], *upper[there], *realised.values()], most=max(1.0, *upper[there], 0.0))
+    frame = bins.frame(low=low, high=high)
+    marks = _banded(bins, frame, values, (lower, upper), claimed=there, truths=realised)
+    now = number(values[there][-1]) if there.any() else "not said"
+    label = f"{measure} over {len(bins.readings)} windows, now {now}"
+    return Chart(label, "chart", f"measure:{measure}", tuple(marks), top=number(high), bottom=number(low))
+
+
+def _banded(
+    bins: Bins,
+    frame: Frame,
+    values: Floats,
+    band: tuple[Floats, Floats],
+    *,
+    claimed: Flags,
+    truths: Mapping[int, float],
+) -> list[DrawnPath]:
+    """A line with its band where an interval is claimed, dots for what is known, and where it stands now."""
+    xs, there = bins.middles, np.isfinite(values)
+    marks = [DrawnPath("band", frame.band(xs[run], *(edge[run] for edge in band))) for run in runs(claimed)]
+    marks += [DrawnPath("line", frame.line(xs[run], values[run])) for run in runs(there)]
+    if truths:
+        marks.append(DrawnPath("truth", frame.dots((xs[at] for at in truths), truths.values())))
+    return [*marks, DrawnPath("now", frame.dots(xs[there][-1:], values[there][-1:]))]
+
+
+def _figures(bins: Bins, measure: str) -> list[tuple[float, float, float] | None]:
+    """Of each bin: the mean of the estimates and their outermost bounds; None where none was made."""
+    groups = [[reading.answer.performance.get(measure) for reading in group] for group in bins.groups]
+    known = [[figure for figure in group if figure is not None] for group in groups]
+    return [
+        (
+            round(float(np.mean([figure.value for figure in group])), 4),
+            round(min(figure.lower for figure in group), 4),
+            round(max(figure.upper for figure in group), 4),
+        )
+        if group
+        else None
+        for group in known
+    ]
+
+
+def _with_interval(value: float, lower: float, upper: float) -> str:
+    return f"{value:.3f} ({lower:.3f} to {upper:.3f})"
 
 
 def _series(bins: Bins, name: str, class_number: int) -> Floats:
@@ -153,10 +240,10 @@ def _truths(bins: Bins, class_number: int) -> Iterator[tuple[int, float]]:
             yield at, sum(share * labelled for share, labelled in known) / weight
 
 
-def _range(values: Sequence[float]) -> tuple[float, float]:
+def _range(values: Sequence[float], most: float = 1.0) -> tuple[float, float]:
     low, high = float(np.min(values)), float(np.max(values))
     margin = max(0.08 * (high - low), 0.005)
-    return max(0.0, low - margin), min(1.0, high + margin)
+    return max(0.0, low - margin), min(most, high + margin)
 
 
 def _rounded(bins: Bins, class_number: int) -> list[list[float]]:

@@ -16,6 +16,10 @@ function valuesOf(plot) {
   return script.parsed;
 }
 
+function number(value) {
+  return value.toPrecision(3);
+}
+
 function words(plot, values, bin, row) {
   const lines = [values.time[bin], values.verdict[bin]];
   const shows = plot.dataset.shows;
@@ -24,6 +28,10 @@ function words(plot, values, bin, row) {
     const [share, low, high] = values.class[number][bin];
     const interval = high - low < 1 ? ` (${percent(low)} to ${percent(high)})` : "";
     lines.push(`${values.names[number]}: ${percent(share)}${interval}`);
+  } else if (shows.startsWith("measure:")) {
+    const name = shows.slice(8);
+    const known = values.measure[name][bin];
+    lines.push(known ? `${name}: ${number(known[0])} (${number(known[1])} to ${number(known[2])})` : `${name}: not said`);
   } else if (shows === "error") {
     lines.push(values.errors[bin] === null ? "no labels" : `error ${values.errors[bin]}`);
   } else if (shows === "events") {

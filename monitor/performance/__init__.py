@@ -1,0 +1,24 @@
+"""How good a model is: estimated without labels, and by labels that came later."""
+
+from monitor.performance.decisions import USUAL_DECISIONS, Decisions, scores_of
+from monitor.performance.estimated import CalibrationError, Expected, estimated, misfits
+from monitor.performance.measure_value import MeasureValue, with_interval
+from monitor.performance.measures import Measure, Scores, measures
+from monitor.performance.realised import realised, stratum_weights
+
+__all__ = [
+    "USUAL_DECISIONS",
+    "CalibrationError",
+    "Decisions",
+    "Expected",
+    "Measure",
+    "MeasureValue",
+    "Scores",
+    "estimated",
+    "measures",
+    "misfits",
+    "realised",
+    "scores_of",
+    "stratum_weights",
+    "with_interval",
+]

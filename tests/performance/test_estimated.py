@@ -1,0 +1,133 @@
+"""What is estimated without labels, against what labels show; and what labels show of a part, against the whole."""
+
+import numpy as np
+import pytest
+
+from connectors.worlds import World
+from monitor import Reference, Window, assess
+from monitor.performance import Decisions, Expected, Scores, estimated, measures, misfits, realised, stratum_weights
+
+PAIR = World(classes=("a", "b"), priors=(0.7, 0.3), separation=1.2)
+
+
+def drawn(rows: int, seed: int, priors: tuple[float, ...], sharper: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of a mix and the scores of a model that knows the hold-out's, and is too sure of itself."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(2, size=rows, p=priors)
+    inputs = rng.normal(size=(rows, 4)) + PAIR.means[labels]
+    posteriors = PAIR.posteriors(inputs) ** sharper
+    return posteriors / posteriors.sum(axis=1, keepdims=True), labels
+
+
+@pytest.fixture(scope="module")
+def reference() -> Reference:
+    posteriors, labels = drawn(4_000, 1, PAIR.priors, sharper=2.0)
+    return Reference.fit(posteriors, labels, classes=PAIR.classes, estimator="em")
+
+
+@pytest.mark.parametrize("priors", [(0.7, 0.3), (0.4, 0.6)])
+def test_intervals_hold_what_labels_would_have_shown(reference: Reference, priors: tuple[float, float]) -> None:
+    held: dict[str, list[bool]] = {}
+    for seed in range(60):
+        posteriors, labels = drawn(1_000, 100 + seed, priors, sharper=2.0)
+        found = assess(Window.of(posteriors), reference).performance
+        if found.withheld:
+            continue
+        known = Scores(posteriors, posteriors, posteriors.argmax(axis=1))
+        for name, measure in measures(2, 1, costs=False, ranking=False).items():
+            value = found.figures[name]
+            held.setdefault(name, []).append(value.lower <= measure.of(known, np.eye(2)[labels])[0] <= value.upper)
+    assert {name for name, each in held.items() if np.mean(each) < 0.8} == set()
+    assert min(map(len, held.values())) >= 50
+
+
+def test_what_calibration_gets_wrong_is_taken_back() -> None:
+    """Posteriors that are far too sure expect too much of themselves; the hold-out events say by how much."""
+    hold_out, labels = drawn(20_000, 1, PAIR.priors, sharper=3.0)
+    window, truth = drawn(20_000, 2, PAIR.priors, sharper=3.0)
+    found = {}
+    all_measures = measures(2, 1, costs=False, ranking=False)
+    error = misfits(_expected(hold_out), labels, np.ones(2), all_measures)
+    priors = np.array(PAIR.priors)
+    found = estimated(_expected(window), all_measures, error, source=priors, mix=priors, variances=np.zeros(2))
+    for name, measure in all_measures.items():
+        naive = measure.of(_expected(window).scores, window)[0]
+        right = measure.of(_expected(window).scores, np.eye(2)[truth])[0]
+        assert abs(found[name].value - right) < 0.02
+        assert name == "roc_auc" or abs(naive - right) > 0.01
+
+
+def test_blocks_that_differ_widen_the_interval() -> None:
+    posteriors, labels = drawn(5_000, 1, PAIR.priors)
+    blocks = np.arange(5_000) // 250
+    odd = np.where(blocks % 2 == 0, labels, 1 - labels)
+    some = measures(2, 1, costs=False, ranking=False)
+    alike = misfits(_expected(posteriors), labels, np.ones(2), some, blocks)
+    apart = misfits(_expected(posteriors), odd, np.ones(2), some, blocks)
+    independent = misfits(_expected(posteriors), labels, np.ones(2), some)
+    assert alike["accuracy"].variance < 20 * independent["accuracy"].variance
+    assert apart["accuracy"].variance > 1_000 * independent["accuracy"].variance
+
+
+def test_it_is_withheld_where_more_than_the_mix_moved(reference: Reference) -> None:
+    posteriors, _ = drawn(1_000, 3, PAIR.priors)
+    few = assess(Window.of(posteriors[:20]), reference).performance
+    assert (dict(few.figures), few.withheld) == ({}, "there are too few events")
+    flat = assess(Window.of(np.tile([0.5, 0.5], (1_000, 1))), reference).performance
+    assert not flat.figures
+    assert "the verdict is" in flat.withheld
+
+
+def test_a_threshold_and_costs_are_followed(reference: Reference) -> None:
+    posteriors, _ = drawn(2_000, 4, PAIR.priors, sharper=2.0)
+    asked = Decisions(threshold=0.2, false_positive=1.0, false_negative=10.0)
+    usual = assess(Window.of(posteriors), reference).performance.figures
+    found = assess(Window.of(posteriors), reference, decisions=asked).performance.figures
+    assert found["accuracy"].value < usual["accuracy"].value
+    assert found["roc_auc"] == usual["roc_auc"]
+    assert 0 < found["cost"].value < 3
+    assert "cost" not in usual
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_labels_of_a_part_tell_of_the_whole_also_where_they_were_chosen_by_score(chosen: bool) -> None:
+    held, weighted_error, plain_error = [], [], []
+    accuracy = {"accuracy": measures(2, 1, costs=False, ranking=False)["accuracy"]}
+    for seed in range(80):
+        posteriors, labels = drawn(2_000, seed, PAIR.priors)
+        rng = np.random.default_rng(1_000 + seed)
+        rate = 0.1 + (0.6 * (posteriors[:, 1] > 0.8) if chosen else 0.0)
+        known = rng.random(2_000) < rate
+        truth = (posteriors.argmax(axis=1) == labels).mean()
+        weights = stratum_weights(posteriors[:, 1], known) if chosen else None
+        scores = _expected(posteriors[known]).scores
+        found = realised(scores, labels[known], 2_000, accuracy, weights)["accuracy"]
+        held.append(found.lower <= truth <= found.upper)
+        weighted_error.append(found.value - truth)
+        plain_error.append((posteriors[known].argmax(axis=1) == labels[known]).mean() - truth)
+    assert 0.85 <= np.mean(held) <= 1.0
+    assert abs(np.mean(weighted_error)) < 0.01
+    assert not chosen or abs(np.mean(plain_error)) > 0.02
+
+
+def test_every_label_leaves_nothing_unknown() -> None:
+    posteriors, labels = drawn(500, 1, PAIR.priors)
+    found = realised(_expected(posteriors).scores, labels, 500, measures(2, 1, costs=False, ranking=False))
+    for name, value in found.items():
+        assert value.lower == pytest.approx(value.value, abs=1e-6), name
+        assert value.upper == pytest.approx(value.value, abs=1e-6), name
+
+
+def test_without_labels_nothing_is_said() -> None:
+    posteriors, labels = drawn(5, 1, PAIR.priors)
+    assert realised(_expected(posteriors).scores, labels[:0], 5, measures(2, 1, costs=False, ranking=False)) == {}
+
+
+@pytest.mark.parametrize("known", [[0], [9], [4], []])
+def test_strata_without_a_label_join_one_that_has_some(known: list[int]) -> None:
+    labelled = np.isin(np.arange(10), known)
+    assert stratum_weights(np.linspace(0, 1, 10), labelled).sum() == pytest.approx(10 if known else 0)
+
+
+def _expected(posteriors: np.ndarray) -> Expected:
+    return Expected(Scores(posteriors, posteriors, posteriors.argmax(axis=1)), posteriors)
