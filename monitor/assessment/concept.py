@@ -23,7 +23,7 @@ def with_concept(assessment: Assessment, test: Test, why: str) -> Assessment:
     verdict = decide(replace(assessment.evidence, concept_changed=True))
     recent, reasons = assessment.recent, (why, *assessment.reasons)
     return replace(
-        told,
+        told.without_performance(why),
         verdict=verdict,
         reasons=reasons,
         recent=None if recent is None else replace(recent, verdict=verdict, reasons=(why, *recent.reasons)),
