@@ -5,6 +5,7 @@ ShiftwatchError
 ├── ArtefactError        a reference file is truncated, tampered with, or from a newer version
 ├── InputError           arrays or parameters handed to a function make no sense (also a ValueError)
 ├── ConnectorError       a source or sink cannot go on
+│   ├── OutageError          the other side does not answer: opened anew later, it may
 │   └── CommitRefusedError   the partitions have moved to another member: begin again where the source says
 ├── WorkerError          the process that assesses windows cannot go on
 └── DeadLetterLimitError too many records were rejected: somebody should look before more are thrown away
@@ -35,6 +36,10 @@ class InputError(ShiftwatchError, ValueError):
 
 class ConnectorError(ShiftwatchError):
     """A source or a sink cannot go on."""
+
+
+class OutageError(ConnectorError):
+    """The other side of a source or a sink does not answer. What was not committed is read again once it does."""
 
 
 class CommitRefusedError(ConnectorError):

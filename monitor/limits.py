@@ -178,3 +178,8 @@ LEARNED_CLASSES = 50
 
 # Labels of a window by which the relation of labels to scores is judged: they show a slope of .85 to a tenth of that.
 CONCEPT_ROWS = 5_000
+
+# After an outage of source or sink, seconds: from the first pause to the longest between two attempts; and how often
+# the log tells of it.
+OUTAGE_PAUSES = (1.0, 10.0)
+OUTAGE_TOLD_EVERY = 60.0

@@ -16,7 +16,7 @@ from kafka.admin import ConfigResource
 from kafka.errors import KafkaError, RetriableError
 
 from connectors.kafka.settings import RECONNECT_MILLISECONDS, Connection
-from monitor.errors import ConnectorError
+from monitor.errors import ConnectorError, OutageError
 
 Client = TypeVar("Client")
 
@@ -24,15 +24,17 @@ _UNKNOWN_TOPIC = 3
 _NOT_ALLOWED = 29
 _ASK_AGAIN_SECONDS = 0.2
 _HUNG_UP = "socket disconnected"
+_ABSENT = "ECONNREFUSED"
 _HINTS = {
     "Authentication": "the user name or the password is wrong",
     "is not valid for": "the broker's certificate is for another host",
     "CERTIFICATE_VERIFY_FAILED": "the broker's certificate is not signed by the given ca_file",
     "Handshake failed": "the broker does not speak TLS at this port, or wants another",
     "UnsupportedSaslMechanism": "the broker does not offer this mechanism",
+    _ABSENT: "nobody listens there",
     _HUNG_UP: "the broker hung up: perhaps this port wants TLS or SASL, or none of them",
-    "ECONNREFUSED": "nobody listens there",
 }
+"""What the library says of it, the most telling first, and what it means."""
 
 
 def client_options(connection: Connection) -> dict[str, Any]:
@@ -76,9 +78,15 @@ def connect(connection: Connection, make: Callable[..., Client], **options: Any)
         except (KafkaError, OSError, ValueError) as error:
             for each in network:  # a constructor that fails leaves its thread and its sockets behind
                 each.close()
-            raise ConnectorError(
+            away = isinstance(error, RetriableError) and _sign(said) in (None, _ABSENT)
+            raise (OutageError if away else ConnectorError)(
                 f"cannot reach Kafka at {_where(connection)}: {_cause(said, error, connection)}"
             ) from error
+
+
+def failed(what: str, error: KafkaError) -> ConnectorError:
+    """The error in words: an outage, where asking again may help."""
+    return (OutageError if isinstance(error, RetriableError) else ConnectorError)(f"{what}: {error!r}")
 
 
 def partitions(connection: Connection, topics: Collection[str]) -> Mapping[str, frozenset[int]]:
@@ -87,7 +95,7 @@ def partitions(connection: Connection, topics: Collection[str]) -> Mapping[str, 
     try:
         described = _answered(lambda: admin.describe_topics(sorted(topics)), connection.connect_timeout / 1e6)
     except KafkaError as error:
-        raise ConnectorError(f"Kafka at {_where(connection)} does not describe its topics: {error}") from error
+        raise failed(f"Kafka at {_where(connection)} does not describe its topics", error) from error
     finally:
         admin.close()
     problems = {_UNKNOWN_TOPIC: "does not exist", _NOT_ALLOWED: f"must not be seen by {connection.username or 'us'}"}
@@ -139,14 +147,19 @@ def _where(connection: Connection) -> str:
 
 
 def _cause(said: list[str], error: Exception, connection: Connection) -> str:
-    for sign, hint in _HINTS.items():
-        telling = [line for line in said if sign in line]
-        if telling and sign == _HUNG_UP and connection.mechanism is not None:
-            # A broker closes right after its refusal, and the client may see only that.
-            return f"the broker hung up at the login: the user name or the password is probably wrong ({telling[-1]})"
-        if telling:
-            return f"{hint} ({telling[-1]})"
-    return str(error)
+    sign = _sign(said)
+    if sign is None:
+        return str(error)
+    telling = [line for line in said if sign in line][-1]
+    if sign == _HUNG_UP and connection.mechanism is not None:
+        # A broker closes right after its refusal, and the client may see only that.
+        return f"the broker hung up at the login: the user name or the password is probably wrong ({telling})"
+    return f"{_HINTS[sign]} ({telling})"
+
+
+def _sign(said: list[str]) -> str | None:
+    """The most telling of what the library has said."""
+    return next((sign for sign in _HINTS if any(sign in line for line in said)), None)
 
 
 @contextmanager

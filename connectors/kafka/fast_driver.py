@@ -14,7 +14,8 @@ import numpy as np
 from connectors.kafka import cluster
 from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Partition, PositionLostError, Record
 from connectors.kafka.settings import RECONNECT_MILLISECONDS, Connection, SinkSettings, SourceSettings
-from monitor.errors import CommitRefusedError, ConfigurationError, ConnectorError
+from connectors.kafka.watchdog import within
+from monitor.errors import CommitRefusedError, ConfigurationError, ConnectorError, OutageError
 
 try:
     from confluent_kafka import (
@@ -30,6 +31,8 @@ except ImportError as error:
     raise ConfigurationError(['driver: "fast" needs confluent-kafka: pip install confluent-kafka']) from error
 
 log = logging.getLogger(__name__)
+_LIBRARY = logging.getLogger("kafka.librdkafka")
+"""What the library says goes where the other driver's does: it repeats itself."""
 
 # A partition whose queue is full is fetched again only after this, by default a second: queues are empty long before.
 _FULL_QUEUE_MILLISECONDS = 20
@@ -42,6 +45,27 @@ _MOVED_ON = (
     KafkaError._STATE,
     KafkaError._ASSIGNMENT_LOST,
 )
+_OUTAGES = (
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._MSG_TIMED_OUT,
+    KafkaError._RESOLVE,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._TRANSPORT,
+    KafkaError._WAIT_COORD,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REQUEST_TIMED_OUT,
+)
+"""Asking again may help, whatever the library has given up."""
+_CLOSE_SECONDS = 5.0
 
 
 class FastReader:
@@ -58,6 +82,7 @@ class FastReader:
         self._lost: set[Partition] = set()
         """Whose next record has been deleted, which the next poll says: this one brought records of others."""
         self._membership: object | None = None
+        self._closing = False
         self._errors = 0
         cluster.partitions(settings.connection, settings.topics)
         options = _client_options(settings.connection) | {
@@ -77,7 +102,7 @@ class FastReader:
         }
         if settings.instance is not None:
             options["group.instance.id"] = settings.instance
-        self._consumer = Consumer(options, logger=log)
+        self._consumer = Consumer(options, logger=_LIBRARY)
 
     def partitions(self, topic: str) -> frozenset[int]:
         return cluster.partitions(self._settings.connection, [topic])[topic]
@@ -117,7 +142,7 @@ class FastReader:
         try:
             messages = self._consumer.consume(self._settings.poll_records, timeout)
         except KafkaException as error:
-            raise ConnectorError(f"cannot read from Kafka: {error}") from error
+            raise _translated(error, "cannot read from Kafka") from error
         runs: dict[tuple[Any, Any], list[Any]] = {}
         for message in messages:
             partition: tuple[Any, Any] = (message.topic(), message.partition())
@@ -155,7 +180,7 @@ class FastReader:
         committed = self._ask(lambda: self._consumer.committed(asked, timeout=_ANSWER_SECONDS))
         for each in committed:
             if each.error is not None:
-                raise ConnectorError(f"Kafka does not answer: {each.error}")
+                raise _failed(each.error, "Kafka does not answer")
         return {
             Partition(each.topic, each.partition): CommittedOffset(each.offset, each.metadata or "")
             for each in committed
@@ -201,9 +226,16 @@ class FastReader:
             raise _translated(error, "cannot commit offsets") from error
 
     def close(self) -> None:
-        self._consumer.close()
+        """Leave the group, if that does not take too long: the others notice in any case."""
+        self._closing = True
+        try:
+            within(_CLOSE_SECONDS, self._consumer.close)
+        except (KafkaException, RuntimeError, SystemError, TimeoutError) as error:
+            log.warning("closing the consumer: %r", error)
 
     def _on_assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        if self._closing:
+            return
         assigned = _as_partitions(partitions)
         # At the end, and paused: nothing is fetched until `seek` says where to begin.
         at_end = [TopicPartition(*partition, OFFSET_END) for partition in assigned]
@@ -222,6 +254,8 @@ class FastReader:
         self._membership = None
 
     def _drop(self, consumer: Any, partitions: Sequence[Any], change: OwnershipChange) -> None:
+        if self._closing:  # an error in here would come out of `close` as none of the library's own
+            return
         consumer.incremental_unassign(partitions)
         self._assigned -= change.partitions
         self._lost -= change.partitions
@@ -236,6 +270,8 @@ class FastReader:
                 self._positions[partition] = max(self._positions[partition], message.offset())
         elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             self._lost.add(partition)
+        elif error.code() in _OUTAGES:
+            self._errors += 1  # the library goes on by itself
         elif error.fatal() or not error.retriable():
             raise ConnectorError(f"cannot read {partition.name}: {error}")
         else:
@@ -246,14 +282,14 @@ class FastReader:
             lambda: self._consumer.get_watermark_offsets(TopicPartition(*partition), timeout=_ANSWER_SECONDS)
         )
         if answer is None:
-            raise ConnectorError(f"Kafka does not say where {partition.name} begins and ends")
+            raise OutageError(f"Kafka does not say where {partition.name} begins and ends")
         return int(answer[0]), int(answer[1])
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         try:
             return question()
         except KafkaException as error:
-            raise ConnectorError(f"Kafka does not answer: {error}") from error
+            raise _translated(error, "Kafka does not answer") from error
 
 
 class FastWriter:
@@ -261,7 +297,9 @@ class FastWriter:
 
     def __init__(self, settings: SinkSettings, transactional_id: str | None) -> None:
         self._settings = settings
-        self._failed: list[str] = []
+        self._failed: list[ConnectorError] = []
+        # The brokers abort a transaction that takes longer, so there is nothing to wait for after that.
+        self._patience = settings.transaction_timeout / 1e6
         cluster.partitions(settings.connection, settings.topics)
         options = _client_options(settings.connection) | {
             "enable.idempotence": True,
@@ -274,7 +312,7 @@ class FastWriter:
         if transactional_id is not None:
             options["transactional.id"] = transactional_id
             options["transaction.timeout.ms"] = settings.transaction_timeout // 1000
-        self._producer = Producer(options, logger=log)
+        self._producer = Producer(options, logger=_LIBRARY)
         if transactional_id is not None:
             self._persist(f"start transactions as {transactional_id}", self._producer.init_transactions)
 
@@ -285,7 +323,7 @@ class FastWriter:
         return cluster.cleanup(self._settings.connection, topic)
 
     def begin(self) -> None:
-        self._persist("begin a transaction", self._producer.begin_transaction)
+        self._persist("begin a transaction", lambda _: self._producer.begin_transaction())
 
     def send(self, records: Sequence[Record]) -> None:
         for record in records:
@@ -293,10 +331,12 @@ class FastWriter:
             self._producer.poll(0)
 
     def flush(self) -> None:
+        deadline = time.monotonic() + self._patience
         while self._producer.flush(1.0):
-            pass
+            if time.monotonic() > deadline:
+                raise OutageError(f"Kafka: nothing could be written for {self._patience:.0f} s")
         if self._failed:
-            raise ConnectorError(f"Kafka: cannot write: {self._failed[0]}")
+            raise self._failed[0]
 
     def commit(self, offsets: Mapping[Partition, CommittedOffset], membership: object) -> None:
         self.flush()
@@ -330,21 +370,22 @@ class FastWriter:
             except BufferError:
                 self._producer.poll(0.1)
             except KafkaException as error:
-                raise ConnectorError(f"Kafka: cannot write to {record.topic}: {error}") from error
+                raise _translated(error, f"Kafka: cannot write to {record.topic}") from error
             else:
                 return
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:
-            self._failed.append(f"{message.topic()}: {error}")
+            self._failed.append(_failed(error, f"Kafka: cannot write to {message.topic()}"))
 
     def _persist(self, what: str, call: Callable[..., Any], *arguments: Any) -> None:
-        """Transaction calls may be repeated as long as the library says so; the sink's guard bounds it."""
+        """Transaction calls may be repeated as long as the library says so, and for a while."""
+        deadline = time.monotonic() + self._patience
         while True:
             try:
-                call(*arguments)
+                call(*arguments, max(deadline - time.monotonic(), 0.1))
             except KafkaException as error:
-                if not error.args[0].retriable():
+                if not error.args[0].retriable() or time.monotonic() > deadline:
                     raise _translated(error, f"Kafka: cannot {what}") from error
                 time.sleep(0.05)
             else:
@@ -396,7 +437,13 @@ def _client_options(connection: Connection) -> dict[str, Any]:
 def _translated(error: KafkaException, what: str) -> ConnectorError:
     if error.args[0].code() in _MOVED_ON:
         return CommitRefusedError(f"the group moved on: {error}")
-    return ConnectorError(f"{what}: {error}")
+    return _failed(error.args[0], what)
+
+
+def _failed(error: Any, what: str) -> ConnectorError:
+    """The error in words: an outage, where asking again may help."""
+    away = error.code() in _OUTAGES or error.retriable()
+    return (OutageError if away else ConnectorError)(f"{what}: {error}")
 
 
 def _as_partitions(given: Sequence[Any]) -> frozenset[Partition]:

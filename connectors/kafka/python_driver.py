@@ -24,7 +24,7 @@ from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, P
 from connectors.kafka.python_values import CLOSE_MILLISECONDS, MOVED_ON, as_offsets, as_partitions, as_topic_partition
 from connectors.kafka.python_writer import PythonWriter
 from connectors.kafka.settings import Connection, SinkSettings, SourceSettings
-from monitor.errors import CommitRefusedError, ConnectorError
+from monitor.errors import CommitRefusedError
 
 log = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ class PythonReader:
             raise PositionLostError(_lost(error)) from error
         except KafkaError as error:
             # Never poll again after this: after an error while unpacking, the next but one poll does not return.
-            raise ConnectorError(f"cannot read from Kafka: {error}") from error
+            raise cluster.failed("cannot read from Kafka", error) from error
         return [_fetched(partition, records) for partition, records in polled.items() if records]
 
     def hold(self, partitions: Collection[Partition]) -> None:
@@ -247,11 +247,12 @@ class PythonReader:
         except MOVED_ON as error:
             raise CommitRefusedError(f"the group moved on: {error}") from error
         except KafkaError as error:
-            raise ConnectorError(f"cannot commit offsets: {error}") from error
+            raise cluster.failed("cannot commit offsets", error) from error
 
     def close(self) -> None:
         _Failures.LOGGER.removeFilter(self._failures)
-        self._consumer.close(autocommit=False, timeout_ms=CLOSE_MILLISECONDS)
+        with suppress(KafkaError):  # the brokers may be away: they notice by themselves
+            self._consumer.close(autocommit=False, timeout_ms=CLOSE_MILLISECONDS)
 
     def _offsets(self, ask: Callable[..., Any], partitions: Collection[Partition]) -> Mapping[Partition, int]:
         offsets = self._ask(ask, [as_topic_partition(partition) for partition in partitions])
@@ -261,7 +262,7 @@ class PythonReader:
         try:
             return question(*arguments, **options)
         except KafkaError as error:
-            raise ConnectorError(f"Kafka does not answer: {error}") from error
+            raise cluster.failed("Kafka does not answer", error) from error
 
 
 def reader(settings: SourceSettings) -> PythonReader:

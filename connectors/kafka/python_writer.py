@@ -19,7 +19,7 @@ from connectors.kafka.driver import CommittedOffset, Partition, Record
 from connectors.kafka.python_values import CLOSE_MILLISECONDS, MOVED_ON, as_offsets
 from connectors.kafka.settings import SinkSettings
 from connectors.kafka.watchdog import within
-from monitor.errors import CommitRefusedError, ConnectorError
+from monitor.errors import CommitRefusedError, OutageError
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,8 @@ class PythonWriter:
 
     def _connect(self) -> Any:
         """A producer that may begin a transaction; what an earlier one of that name left open is ended."""
-        deadline = time.monotonic() + self._settings.commit_timeout / 1e6
+        # A commit that ends here has waited for its own answer before, and the last try may take as long again.
+        deadline = time.monotonic() + self._settings.commit_timeout / 1e6 - 2 * self._patience
         while True:
             producer = self._make()
             if self._transactional_id is None:
@@ -49,7 +50,7 @@ class PythonWriter:
             except TimeoutError as error:
                 _leave(producer)
                 if time.monotonic() > deadline:
-                    raise ConnectorError(f"Kafka: cannot {what}: no answer, asked again and again") from error
+                    raise OutageError(f"Kafka: cannot {what}: no answer, asked again and again") from error
                 log.warning("Kafka: no answer within %.0f s: trying again to %s", self._patience, what)
             else:
                 return producer
@@ -113,7 +114,7 @@ class PythonWriter:
             self._renew()
             raise CommitRefusedError(f"the group moved on: {error}") from error
         except KafkaError as error:
-            raise ConnectorError(f"the transaction failed: {error}") from error
+            raise cluster.failed("the transaction failed", error) from error
         except TimeoutError as error:
             self._replace("commit")
             raise CommitRefusedError(f"no answer to a commit within {self._patience:.0f} s") from error
@@ -163,7 +164,7 @@ class PythonWriter:
         try:
             return call(*arguments, **options)
         except KafkaError as error:
-            raise ConnectorError(f"Kafka: cannot {what}: {error}") from error
+            raise cluster.failed(f"Kafka: cannot {what}", error) from error
 
 
 def _leave(producer: Any) -> None:

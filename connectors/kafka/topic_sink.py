@@ -22,7 +22,7 @@ from connectors.kafka.progress import Notes, table_from_metadata, table_to_metad
 from connectors.kafka.settings import SinkSettings, SourceSettings
 from connectors.kafka.statistics import SinkStatistics
 from connectors.kafka.watchdog import Guard
-from monitor.errors import CommitRefusedError, ConnectorError
+from monitor.errors import CommitRefusedError, ConnectorError, OutageError
 from monitor.ports import Channel, Checkpoint, Message, SinkReport
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class OwnGroup:
 
     def refused(self) -> None:
         """The source cannot be told to begin again: a start can."""
-        raise ConnectorError("a commit to Kafka was given up: a restart goes on where the last one stands")
+        raise OutageError("a commit to Kafka was given up: what is opened anew goes on where the last one stands")
 
     def close(self) -> None:
         if "_reader" in self.__dict__:
@@ -259,9 +259,13 @@ class KafkaSink:
             ends = beyond.latest(partitions)
             reader.assign(partitions)
             reader.seek(reader.earliest(partitions))
+            silent_since = self._clock()
             while any((reader.position(partition) or 0) < end for partition, end in ends.items()):
                 for fetched in reader.poll(_READ_BACK_POLL):
+                    silent_since = self._clock()
                     yield from (record for record in fetched.records if record is not None)
+                if self._clock() - silent_since > seconds / 2:
+                    raise OutageError(f"Kafka: nothing of topic {topic} could be read for {seconds / 2:.0f} s")
 
     def amend(self, messages: Iterable[Message]) -> None:
         """By a producer of its own, outside of any transaction."""

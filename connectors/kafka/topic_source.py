@@ -21,7 +21,7 @@ from connectors.kafka.settings import SourceSettings, start_time
 from connectors.kafka.sharing import Sharing
 from connectors.kafka.statistics import PartitionStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
-from monitor.errors import ConnectorError
+from monitor.errors import ConnectorError, OutageError
 from monitor.ports import Checkpoint, PartitionReport, Progress, RawBatch, Reassignment, Report
 from monitor.ports.options import duration_text
 
@@ -276,7 +276,7 @@ class KafkaSource:
         membership = self._reader.membership()
         if membership is None:
             if now - self._member_since > self.settings.assignment_timeout / 1e6:
-                raise ConnectorError(
+                raise OutageError(
                     f"no member of group {self.settings.group} for {duration_text(self.settings.assignment_timeout)}:"
                     " the group does not come to rest, or its coordinator does not answer"
                 )
@@ -445,7 +445,7 @@ class KafkaSource:
             ends = {}
         stalled = self._stalls.stalled({partition: ends.get(partition) for partition in suspects}, now)
         if stalled:
-            raise ConnectorError(
+            raise OutageError(
                 f"no record from {', '.join(partition.name for partition in sorted(stalled))} for"
                 f" {duration_text(self.settings.stall_timeout)} although records wait there, or the brokers are silent"
             )

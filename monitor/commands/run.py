@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -22,14 +23,17 @@ from monitor.ports import ReadBack, Sink, Source
 from monitor.ports.schema import StreamSchema
 from monitor.reference import FiledReference
 from monitor.service import (
+    Happening,
     Listening,
     Observer,
+    Opened,
     Pace,
     Service,
     Watched,
     Workers,
     collect_garbage_rarely,
     keep_freed_memory,
+    through_outages,
 )
 from monitor.settings import Config, StreamSettings, load
 from monitor.shifts import Outline
@@ -131,20 +135,35 @@ def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> boo
     source, sink, watched = opened(config, base)
     collect_garbage_rarely()
     ends = (source, sink)
+    always = chain([ends], (_ends(config, base) for _ in count()))
     with (
         stop_on_signals() as stopping,
         shown(config) as showing,
         served(config, base, watched, ends, showing) as serving,
     ):
         everybody = [*showing, *serving, *observers]
-        service(config, watched, source, sink, everybody).run(stopping)
+
+        def tell(happening: Happening) -> None:
+            for observer in everybody:
+                observer(happening)
+
+        def attempt() -> None:
+            opened_now = next(always)
+            tell(Opened(*opened_now))
+            service(config, watched, *opened_now, everybody).run(stopping)
+
+        through_outages(attempt, stopping, tell)
         return not stopping()
+
+
+def _ends(config: Config, base: Path) -> tuple[Source, Sink]:
+    return open_both(_url_and_options(config.source), _url_and_options(config.sink), base)
 
 
 def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watched]]:
     """Source, sink and references, or every problem with them at once. Nothing is connected yet."""
     problems: list[str] = []
-    ends = _attempt(problems, lambda: open_both(_url_and_options(config.source), _url_and_options(config.sink), base))
+    ends = _attempt(problems, lambda: _ends(config, base))
     watched = {}
     for name, stream in config.streams.items():
         reference = _attempt(problems, partial(load_reference, stream.reference))

@@ -20,7 +20,9 @@ from monitor.service import (
     Clock,
     Committed,
     Happening,
+    Interrupted,
     LabelsWaiting,
+    Opened,
     OutcomeKnown,
     Reassigned,
     Remembered,
@@ -91,6 +93,8 @@ class History:
             self._snapshot = self._with_remembered(happening.known)
         elif isinstance(happening, Turned):
             self._snapshot = replace(self._snapshot, flow=self._turned(happening))
+        elif isinstance(happening, Opened | Interrupted):
+            self._follow(happening)
         elif isinstance(happening, Committed):
             flow = self._snapshot.flow
             flow = replace(flow, commits=flow.commits.plus(happening.seconds), last_commit=self.now())
@@ -104,6 +108,17 @@ class History:
             flow, stream = self._snapshot.flow, happening.key.stream
             refused = {**flow.windows_refused, stream: flow.windows_refused.get(stream, 0) + 1}
             self._snapshot = replace(self._snapshot, flow=replace(flow, windows_refused=refused))
+
+    def _follow(self, happening: Opened | Interrupted) -> None:
+        """Which ends report now, or since when none does."""
+        if isinstance(happening, Opened):
+            self._source = happening.source if isinstance(happening.source, Reporting) else None
+            self._sink = happening.sink if isinstance(happening.sink, ReportingSink) else None
+            return
+        flow = self._snapshot.flow
+        since = self.now() if flow.outage_since is None else flow.outage_since
+        flow = replace(flow, outage=happening.reason, outage_since=since, partitions=())
+        self._snapshot = replace(self._snapshot, flow=flow)
 
     def _count(self, batch: BatchTaken) -> None:
         self._counted = True
@@ -143,6 +158,8 @@ class History:
             held=turned.held,
             waiting_events=turned.waiting_events,
             assessing=turned.assessing,
+            outage="",
+            outage_since=None,
             last_turn=now,
         )
 

@@ -15,6 +15,7 @@ from monitor.service import (
     BatchTaken,
     Committed,
     Happening,
+    Interrupted,
     Listening,
     OutcomeKnown,
     Reassigned,
@@ -29,7 +30,7 @@ from monitor.windows import Gap, WindowKey
 _LOG = logging.getLogger("shiftwatch")
 _OURS = (_LOG, logging.getLogger("monitor"), logging.getLogger("connectors"))
 _LIBRARY = logging.getLogger("kafka")
-_LIBRARY_SECONDS = 10.0
+_LIBRARY_SECONDS = 60.0
 
 
 def log(happening: Happening) -> None:
@@ -83,6 +84,8 @@ def log(happening: Happening) -> None:
         key = happening.key
         where = {"stream": key.stream, "start": _time(key.start), "end": _time(key.end)}
         _say(logging.WARNING, "window not published", **where, events=happening.events, reason=Gap.SPREAD.words)
+    elif isinstance(happening, Interrupted):
+        _say(logging.WARNING, "outage: trying again until it is over", reason=happening.reason)
     elif isinstance(happening, Listening):
         _say(logging.INFO, "listening", address=happening.address)
 

@@ -175,6 +175,7 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("transactions_committed", "counter", "Transactions that published what they held."),
     Spec("transactions_aborted", "counter", "Transactions that were given up; their work is done again."),
     Spec("rebalances", "counter", "Rebalances of the source's group."),
+    Spec("outage_seconds", "gauge", "For how long source or sink have not answered; 0 while they do."),
     Spec("unassigned_seconds", "gauge", "For how long the group has not settled with this process in it."),
     Spec("stalled_seconds", "gauge", "For how long records have waited in some partition without being read."),
     Spec("fetch_errors", "counter", "Requests for records that failed and were made again."),

@@ -262,6 +262,7 @@ def _flow(filled: _Filled, flow: Flow, now: float) -> None:
     filled.add("partitions_held", (), len(flow.held))
     filled.add("waiting_events", (), flow.waiting_events)
     filled.add("assessing_windows", (), flow.assessing)
+    filled.add("outage_seconds", (), 0.0 if flow.outage_since is None else round(now - flow.outage_since, 1))
     filled.add("reassignments", (), flow.reassignments)
     filled.add("commits_refused", (), flow.refused)
     filled.histogram("commit_duration_seconds", (), flow.commits)

@@ -171,6 +171,9 @@ class Flow:
     waiting_events: int = 0
     assessing: int = 0
     """Windows that are being assessed beside the loop."""
+    outage: str = ""
+    """Why source or sink do not answer, as far as is known; empty while they do."""
+    outage_since: float | None = None
     reassignments: int = 0
     commits: BucketCounts = NOTHING_COMMITTED
     refused: int = 0

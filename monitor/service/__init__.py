@@ -8,9 +8,11 @@ from monitor.service.notices import (
     BatchTaken,
     Committed,
     Happening,
+    Interrupted,
     LabelsWaiting,
     Listening,
     Observer,
+    Opened,
     OutcomeKnown,
     Reassigned,
     Remembered,
@@ -20,6 +22,7 @@ from monitor.service.notices import (
     WindowAssessed,
     WindowRefused,
 )
+from monitor.service.outages import through_outages
 from monitor.service.publishing import Spread, Watched
 from monitor.service.workers import Workers
 
@@ -30,9 +33,11 @@ __all__ = [
     "Corrected",
     "DeadLetterLimits",
     "Happening",
+    "Interrupted",
     "LabelsWaiting",
     "Listening",
     "Observer",
+    "Opened",
     "OutcomeKnown",
     "Pace",
     "Reassigned",
@@ -48,4 +53,5 @@ __all__ = [
     "Workers",
     "collect_garbage_rarely",
     "keep_freed_memory",
+    "through_outages",
 ]

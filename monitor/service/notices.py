@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from monitor.labels import LabelFlow, OutcomeResult
+from monitor.ports import Sink, Source
 from monitor.state import Known, Seen, WindowSeen
 from monitor.windows import WindowCheckpoint, WindowKey
 
@@ -118,6 +119,21 @@ class Listening:
     address: str
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The service begins with these ends: the first time, or again after an outage."""
+
+    source: Source
+    sink: Sink
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The other side of the source or the sink does not answer; it is asked again and again."""
+
+    reason: str
+
+
 Happening = (
     BatchTaken
     | WindowAssessed
@@ -131,5 +147,7 @@ Happening = (
     | StreamsSpread
     | WindowRefused
     | Listening
+    | Opened
+    | Interrupted
 )
 Observer = Callable[[Happening], None]

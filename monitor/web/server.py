@@ -134,6 +134,8 @@ class _Handlers:
 def not_ready(history: History) -> str:
     """Why the service is not ready; empty if it is."""
     flow = history.snapshot.flow
+    if flow.outage:
+        return flow.outage
     if flow.last_turn is None:
         return "the loop has not turned yet"
     if history.now() - flow.last_turn > PROGRESS_SECONDS:
