@@ -98,6 +98,12 @@ WAITING_LOOKS = 0.25
 REQUEST_SECONDS = 10.0
 BUSY_CHECKS = 7
 
+# Connections beside those that wait for a recalibration: probes, scrapes, browsers. The longest silent one makes room.
+CONNECTIONS_BESIDE = 50
+
+# How often the settings of the server, its token and its certificate are read anew, in seconds.
+RENEWAL_SECONDS = 15.0
+
 # The longest request line and headers together, as in nginx and Apache.
 HEADER_BYTES = 16_384
 

@@ -35,7 +35,7 @@ from monitor.service import (
     keep_freed_memory,
     through_outages,
 )
-from monitor.settings import Config, StreamSettings, load
+from monitor.settings import Config, ServerSettings, StreamSettings, load
 from monitor.shifts import Outline
 from monitor.state import StatePlan
 
@@ -47,7 +47,7 @@ _Made = TypeVar("_Made")
 def run(path: Path) -> int:
     """Watch until the source ends or a signal comes."""
     config = configured(path)
-    watch(config, path.parent)
+    watch(config, path.parent, again=lambda: load(path).server)
     return 0
 
 
@@ -129,8 +129,16 @@ def _replayed(streams: Mapping[str, StreamSettings], folder: Path) -> dict[str, 
     }
 
 
-def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> bool:
-    """Run the service that a configuration describes; says whether it came to the end of its source."""
+def watch(
+    config: Config,
+    base: Path,
+    observers: Sequence[Observer] = (),
+    again: Callable[[], ServerSettings | None] | None = None,
+) -> bool:
+    """Run the service that a configuration describes; says whether it came to the end of its source.
+
+    `again` reads the settings of the server anew.
+    """
     keep_freed_memory()
     source, sink, watched = opened(config, base)
     collect_garbage_rarely()
@@ -139,7 +147,7 @@ def watch(config: Config, base: Path, observers: Sequence[Observer] = ()) -> boo
     with (
         stop_on_signals() as stopping,
         shown(config) as showing,
-        served(config, base, watched, ends, showing) as serving,
+        served(config, base, watched, ends, showing, again=again) as serving,
     ):
         everybody = [*showing, *serving, *observers]
 
@@ -328,7 +336,13 @@ def shown(config: Config) -> Iterator[list[Observer]]:
 
 @contextmanager
 def served(
-    config: Config, base: Path, watched: Mapping[str, Watched], ends: tuple[Source, Sink], told: Sequence[Observer]
+    config: Config,
+    base: Path,
+    watched: Mapping[str, Watched],
+    ends: tuple[Source, Sink],
+    told: Sequence[Observer],
+    *,
+    again: Callable[[], ServerSettings | None] | None,
 ) -> Iterator[list[Observer]]:
     """Status page, metrics and API meanwhile, where the configuration has a [server]."""
     settings = config.server
@@ -348,7 +362,7 @@ def served(
         source=ends[0],
         sink=ends[1],
     )
-    with serving(settings, history, base) as address:
+    with serving(settings, history, base, again) as address:
         for observer in told:
             observer(Listening(address))
         yield [history]

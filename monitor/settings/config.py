@@ -293,8 +293,11 @@ class ServerSettings:
     certificate: Path | None = None
     key: Path | None = None
     """TLS, in PEM."""
+    hosts: tuple[str, ...] = ()
+    """Further names under which clients reach this server where it listens on loopback and asks for no token, such as a
+    proxy's. Requests for any other are refused."""
     max_connections: int = 200
-    """Each scoring service that waits for a recalibration holds one."""
+    """Services that may wait for a recalibration at once; probes, scrapes and browsers have room beside them."""
     windows: int = WINDOWS_REMEMBERED
     """How many windows of each stream are remembered."""
     max_features: int = FEATURE_SERIES

@@ -4,7 +4,7 @@ changed through it.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -26,10 +26,13 @@ from monitor.web.paths import stream_of
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The handlers; `stopping` ends what waits."""
+    """The handlers; `stopping` ends what waits, of which there are at most so many."""
 
     history: History
     stopping: Callable[[], bool]
+    most_waiting: int
+    waiting: list[str] = field(default_factory=list)
+    """The streams that somebody waits for just now."""
 
     def routes(self) -> list[Route]:
         """Where each is found."""
@@ -88,13 +91,19 @@ class Api:
         wait = min(_whole_number(request, "wait", 0), LONGEST_WAIT)
         segment = request.query_params.get("segment", "")
         facts = _facts(request, self.history.snapshot)
-        for _ in range(int(wait / WAITING_LOOKS)):
-            track = _track(self.history.snapshot, facts, segment)
-            if (track and not _matches(request, etag(track.recalibration))) or self.stopping():
-                break
-            await asyncio.sleep(WAITING_LOOKS)
-            if await request.is_disconnected():
-                break
+        if wait and len(self.waiting) >= self.most_waiting:
+            raise HTTPException(503, f"{self.most_waiting} others wait already: raise `max_connections` in [server]")
+        self.waiting.append(facts.stream)
+        try:
+            for _ in range(int(wait / WAITING_LOOKS)):
+                track = _track(self.history.snapshot, facts, segment)
+                if (track and not _matches(request, etag(track.recalibration))) or self.stopping():
+                    break
+                await asyncio.sleep(WAITING_LOOKS)
+                if await request.is_disconnected():
+                    break
+        finally:
+            self.waiting.remove(facts.stream)
         return answer(request, _known(_track(self.history.snapshot, facts, segment)).recalibration)
 
     async def openapi(self, request: Request) -> Response:

@@ -28,6 +28,11 @@ def stream_of(request: Request) -> str:
     return str(request.path_params.get("stream", "")).replace(_SLASH, "/")
 
 
+def waits(scope: Scope) -> bool:
+    """Whether a request waits for the next recalibration, as a scoring service's does for most of its time."""
+    return b"wait=" in scope.get("query_string", b"") and scope["path"].endswith("/recalibration")
+
+
 def in_path(name: str) -> str:
     """A name as one part of a path."""
     return quote(name, safe="")

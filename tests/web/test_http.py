@@ -6,7 +6,7 @@ import subprocess
 import time
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -21,10 +21,11 @@ from monitor.observers.snapshot import facts
 from monitor.service.loop import Pace, Service
 from monitor.service.publishing import Watched
 from monitor.settings.config import ServerSettings
-from monitor.web import server
+from monitor.web import connections, renewal
 from monitor.web.server import not_ready, serving
 from monitor.windows.by_time import TimePlan
 from tests.deploy.parts import until
+from tests.processes import wait_until
 from tests.service.streams import lines, reference
 from tests.web.made_up import MINUTE, Story
 
@@ -115,36 +116,59 @@ def test_the_token_does_not_show_in_the_settings() -> None:
     assert "s3cret" not in repr(ServerSettings(token="s3cret"))
 
 
+def certify(folder: Path) -> Path:
+    """A key and a certificate of its own for this machine."""
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
+    subprocess.run(make, check=True, capture_output=True)
+    return folder / "cert.pem"
+
+
+def trusting(certificate: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(certificate))
+
+
 def test_it_speaks_tls(story: Story, tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-            "-keyout",
-            str(key),
-            "-out",
-            str(certificate),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    with serving(
-        ServerSettings(port=0, certificate=Path("cert.pem"), key=Path("key.pem")), story.history, tmp_path
-    ) as url:
+    certificate = certify(tmp_path)
+    settings = ServerSettings(port=0, certificate=Path("cert.pem"), key=Path("key.pem"))
+    with serving(settings, story.history, tmp_path) as url:
         assert url.startswith("https://")
-        trusted = ssl.create_default_context(cafile=str(certificate))
-        assert httpx.get(url + "/healthz", verify=trusted).text == "alive\n"
+        assert httpx.get(url + "/healthz", verify=trusting(certificate)).text == "alive\n"
+
+
+def test_a_certificate_and_a_token_are_renewed_without_a_restart(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(renewal, "RENEWAL_SECONDS", 0.05)
+    certificate, token = certify(tmp_path), ["first"]
+
+    def read() -> ServerSettings:
+        return ServerSettings(port=0, token=token[0], certificate=Path("cert.pem"), key=Path("key.pem"))
+
+    def status(known: str) -> int:
+        headers = {"Authorization": f"Bearer {known}"}
+        return httpx.get(url + "/metrics", headers=headers, verify=trusting(certificate)).status_code
+
+    with serving(read(), story.history, tmp_path, read) as url:
+        assert (status("first"), status("second")) == (200, 401)
+        token[0] = "second"
+        wait_until(lambda: status("second") == 200, "the new token")
+        assert status("first") == 401
+        old = trusting(certificate)
+        certify(tmp_path)
+        wait_until(lambda: trusted(url, certificate), "the new certificate")
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(url + "/healthz", verify=old)
+        (tmp_path / "key.pem").write_text("half", encoding="utf-8")
+        time.sleep(0.3)
+        assert trusted(url, certificate), "what cannot be used leaves what was in force"
+
+
+def trusted(url: str, certificate: Path) -> bool:
+    with suppress(httpx.ConnectError):
+        return httpx.get(url + "/healthz", verify=trusting(certificate)).status_code == 200
+    return False
 
 
 def test_an_address_of_the_sixth_version_can_be_followed(story: Story) -> None:
@@ -207,7 +231,7 @@ def drip(connection: socket.socket, request: bytes) -> None:
 
 def test_slow_clients_are_cut_off(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that brings no whole request in time, whether silent or dripping."""
-    monkeypatch.setattr(server, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
     with serving(SETTINGS, story.history) as url, connect(url) as silent, connect(url) as dripping:
         started = time.monotonic()
         with pytest.raises(OSError, match=r"reset|Broken pipe|closed"):
@@ -216,15 +240,65 @@ def test_slow_clients_are_cut_off(story: Story, monkeypatch: pytest.MonkeyPatch)
         assert time.monotonic() - started < 5
 
 
-def test_beyond_the_limit_of_connections_clients_are_turned_away_and_let_in_again(story: Story) -> None:
-    with serving(ServerSettings(port=0, max_connections=20), story.history) as url:
-        held = [connect(url) for _ in range(40)]
-        time.sleep(0.2)
-        assert httpx.get(url + "/metrics").status_code == 503
-        for connection in held:
-            connection.close()
-        time.sleep(0.2)
-        assert httpx.get(url + "/metrics").status_code == 200
+@pytest.mark.parametrize("sent", [b"", b"GET /metrics HT"], ids=["silent", "half-a-request"])
+def test_probes_and_scrapes_are_answered_while_a_thousand_connections_say_nothing(story: Story, sent: bytes) -> None:
+    with serving(ServerSettings(port=0, max_connections=20), story.history) as url, ExitStack() as held:
+        for _ in range(1_000):
+            held.enter_context(connect(url)).sendall(sent)
+        for path in ("/healthz", "/readyz", "/metrics"):
+            took = []
+            for _ in range(20):
+                began = time.perf_counter()
+                with connect(url) as probe:
+                    probe.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+                    assert answered(probe).startswith(b"HTTP/1.1 200")
+                took.append(time.perf_counter() - began)
+            assert sorted(took)[10] < 0.1, path
+
+
+def test_services_that_wait_are_bounded_apart_and_keep_their_place(story: Story) -> None:
+    with serving(ServerSettings(port=0, max_connections=5), story.history) as url, ExitStack() as held:
+        path = "/api/streams/made-up/recalibration"
+        tag = httpx.get(url + path).headers["etag"]
+        wait = f"GET {path}?wait=50 HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: {tag}\r\n\r\n".encode()
+        waiting = [held.enter_context(connect(url)) for _ in range(5)]
+        for each in waiting:
+            each.sendall(wait)
+        time.sleep(0.5)
+        refused = httpx.get(f"{url}{path}?wait=50", headers={"If-None-Match": tag})
+        assert refused.status_code == 503
+        assert "others wait already" in refused.json()["error"]
+        for _ in range(200):
+            held.enter_context(connect(url))
+        assert httpx.get(url + "/healthz").status_code == 200
+        for each in waiting:
+            each.settimeout(0.2)
+            with pytest.raises(TimeoutError):  # neither answered nor cut
+                each.recv(1)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8321", "127.0.0.1.evil.example", ""])
+def test_a_page_from_elsewhere_cannot_read_what_only_this_machine_may(story: Story, host: str) -> None:
+    with serving(SETTINGS, story.history) as url:
+        for path in ("/", "/metrics", "/api/streams"):
+            assert httpx.get(url + path, headers={"Host": host}).status_code == 421
+        for ours in ("localhost", "LOCALHOST:8321", "127.0.0.1", "[::1]:8321"):
+            assert httpx.get(url + "/metrics", headers={"Host": ours}).status_code == 200
+
+
+def test_other_names_are_ours_where_the_settings_or_a_token_say_so(story: Story) -> None:
+    asked = {"Host": "drift.example"}
+    with serving(ServerSettings(port=0, hosts=("drift.example",)), story.history) as url:
+        assert httpx.get(url + "/metrics", headers=asked).status_code == 200
+    with serving(ServerSettings(port=0, token="t"), story.history) as url:
+        assert httpx.get(url + "/metrics", headers={**asked, "Authorization": "Bearer t"}).status_code == 200
+
+
+def test_headers_are_bounded_also_where_they_come_at_once(url: str) -> None:
+    assert httpx.get(url + "/healthz", headers={"X": "a" * 20_000}).status_code in {400, 431}
+    many = {f"X-{number}": "a" * 100 for number in range(200)}
+    assert httpx.get(url + "/healthz", headers=many).status_code in {400, 431}
+    assert httpx.get(url + "/healthz", headers={"X": "a" * 8_000}).status_code == 200
 
 
 def test_stopping_does_not_wait_for_those_who_wait(story: Story) -> None:
@@ -286,5 +360,5 @@ def _misbehave(url: str, stopping: list[bool]) -> None:
         with connect(url) as slow, connect(url) as broken, connect(url) as greedy:
             slow.send(b"GET / HT")
             broken.sendall(b"\x00" * 30_000 + b"\r\n\r\n")
-            greedy.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+            greedy.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
             time.sleep(0.02)
