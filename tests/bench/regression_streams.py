@@ -4,11 +4,16 @@
 
 Windows go through the real panes and the real assessment; evidence of neighbouring windows overlaps where labels are
 scarce. Without a shift any verdict but `stable` is a false alarm; the nominal level is 1 % of the windows.
+
+Then windows by themselves, each with labels of its own: of slopes that grow; of noise that grows by itself; and of
+regressors that are not linear, whose first two inputs move while the label given the inputs stays as it was.
 """
 
-from functools import cache
+from functools import cache, partial
+from itertools import product
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
 
 from monitor.assessment.regressor import assess_regression
 from monitor.ports import NEVER
@@ -101,6 +106,81 @@ def power(noise, labels, runs, before=SPAN, after=3 * SPAN):
     return np.median(said), np.median(corrected), np.mean(np.isfinite(said))
 
 
+def alone(reference, rng, labels, count, drawn):
+    """The assessments of so many windows with evidence of their own; `drawn(rng, rows)` makes their events."""
+    for _ in range(count):
+        said, y, x = drawn(rng, EVENTS)
+        y[labels:] = np.nan
+        yield assess_regression(Window.of_predictions(said, x, y), reference)
+
+
+def shares(found):
+    """Of windows: called relation-shift; corrected."""
+    rows = [(str(one.verdict) == "relation-shift", one.recalibration.apply) for one in found]
+    return np.mean(rows, axis=0)
+
+
+def grown(noise_by):
+    """The world with noise about the mean of each component that is so many times as large."""
+    truth = Mixture.of(TRUTH.weights, TRUTH.coefficients, np.array(TRUTH.sigmas) * noise_by)
+
+    def drawn(rng, rows):
+        x = rng.normal(size=(rows, 3))
+        component = rng.choice(2, rows, p=truth.weights)
+        noise = truth.sigmas[component] * rng.normal(size=rows)
+        design = np.column_stack([np.ones(rows), x])
+        return truth.predict(x), (truth.coefficients[component] * design).sum(axis=1) + noise, x
+
+    return drawn
+
+
+MEANS = {
+    "quadratic": lambda x: x[:, 0] ** 2 + x[:, 1],
+    "step functions": lambda x: 3 * (x[:, 0] > 0) + 2 * (x[:, 1] > 0.5) - 1.5 * (x[:, 2] < -0.5),
+    "waves": lambda x: 3 * np.sin(1.5 * x[:, 0]) + x[:, 1] ** 2 + 2 * x[:, 2],
+}
+"""What the labels scatter about, with a standard deviation of 1."""
+BOOSTED = "boosted trees on "
+REGRESSORS = ("quadratic", "step functions", *(BOOSTED + name for name in MEANS))
+
+
+@cache
+def regressor(name, seed):
+    """The mean itself, or boosted trees that were trained on 20,000 rows."""
+    mean = MEANS[name.removeprefix(BOOSTED)]
+    if not name.startswith(BOOSTED):
+        return mean
+    rng = np.random.default_rng((seed, 3))
+    x = rng.normal(size=(20_000, 3))
+    return HistGradientBoostingRegressor(random_state=seed).fit(x, mean(x) + rng.normal(size=20_000)).predict
+
+
+def curved(name, seed, by):
+    """Events of such a regressor after its first two inputs have moved by so many standard deviations."""
+    predict, mean = regressor(name, seed), MEANS[name.removeprefix(BOOSTED)]
+
+    def drawn(rng, rows):
+        x = rng.normal(size=(rows, 3)) + by * np.array([1.0, -0.5, 0.0])
+        return predict(x), mean(x) + rng.normal(size=rows), x
+
+    return drawn
+
+
+@cache
+def nonlinear_reference(name, seed):
+    """From hold-out events of its own."""
+    return RegressionReference.fit(*curved(name, seed, 0.0)(np.random.default_rng((seed, 4)), HOLD_OUT))
+
+
+def nonlinear(name, by, labels, runs, count):
+    """Shares of windows over references: called relation-shift; corrected."""
+    found = []
+    for seed in range(runs):
+        rng = np.random.default_rng((seed, 5, int(10 * by), labels))
+        found.append(shares(alone(nonlinear_reference(name, seed), rng, labels, count, curved(name, seed, by))))
+    return np.mean(found, axis=0)
+
+
 def report(references, windows):
     """The page, line by line."""
     yield "# Verdicts on regression streams\n"
@@ -124,6 +204,36 @@ def report(references, windows):
     for labels in (200, 50, 10):
         said, corrected, share = power("normal", labels, references)
         yield f"| {labels} | {said:g} | {corrected:g} | {share:.0%} |"
+    yield "\nShares of windows that have so many labels, by themselves.\n"
+    yield "| labels | windows | relation-shift | corrected |"
+    yield "|---|---|---|---|"
+    for labels in (40, 80, 160):
+        steeper = partial(draw, noise="normal", slopes=1.2)
+        yield _row(labels, references, windows, steeper)
+    yield "\n## Noise that grows by itself\n"
+    yield f"The noise is {NOISIER} times as large, the means have stayed: a correction would be wrong.\n"
+    yield "| labels | windows | relation-shift | corrected |"
+    yield "|---|---|---|---|"
+    for labels in (40, 80, 160):
+        yield _row(labels, references, windows, grown(NOISIER))
+    yield "\n## Regressors that are not linear, and inputs that move\n"
+    yield "The first input moves by so many standard deviations, the second by half as many, down; labels given inputs"
+    yield f"stay as they were. {references} references, {windows // 4} windows each.\n"
+    yield "| regressor | inputs moved by | labels | relation-shift | corrected |"
+    yield "|---|---|---|---|---|"
+    for name, by, labels in product(REGRESSORS, (0.5, 1.0, 2.0), (50, 300)):
+        alarms, applied = nonlinear(name, by, labels, references, windows // 4)
+        yield f"| {name} | {by:g} | {labels} | {alarms:.2%} | {applied:.2%} |"
+
+
+NOISIER = 2.5
+
+
+def _row(labels, count, windows, drawn):
+    each = windows // 4
+    found = [shares(alone(reference, rng, labels, each, drawn)) for reference, rng in references(count, "normal")]
+    alarms, applied = np.mean(found, axis=0)
+    return f"| {labels} | {count * each:,} | {alarms:.1%} | {applied:.1%} |"
 
 
 def main():
