@@ -45,7 +45,6 @@ CLASSIFIER = Kind(
             "labels",
             "outline",
             "features",
-            "corrected",
             "scores",
             "performance",
             'changes = "prior-shift"',

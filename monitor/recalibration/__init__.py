@@ -13,7 +13,13 @@ from monitor.recalibration.causes import Cause
 from monitor.recalibration.experts import Expert
 from monitor.recalibration.inputs_rule import May, gated
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity, identity, settled
-from monitor.recalibration.relation import RegressionRecalibration, RelationCorrection, RelationParameters
+from monitor.recalibration.relation import (
+    RegressionRecalibration,
+    RelationCorrection,
+    RelationParameters,
+    corrected_predictions,
+    relation_inputs,
+)
 
 if TYPE_CHECKING:
     from monitor.recalibration.classifier import RecalibratedClassifier
@@ -38,6 +44,7 @@ __all__ = [
     "RelationParameters",
     "ScoreKind",
     "Validity",
+    "corrected_predictions",
     "corrected_rows",
     "expert_rows",
     "gated",
@@ -45,6 +52,7 @@ __all__ = [
     "imply",
     "justified",
     "pooled_rows",
+    "relation_inputs",
     "retargeted",
     "reweighted",
     "settled",

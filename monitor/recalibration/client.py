@@ -25,7 +25,7 @@ from monitor.recalibration.applying import (
 )
 from monitor.recalibration.feeds import Feed, feed
 from monitor.recalibration.message import InputCorrection, Recalibration, settled
-from monitor.recalibration.relation import RegressionRecalibration, relation_inputs
+from monitor.recalibration.relation import RegressionRecalibration, corrected_predictions, relation_inputs
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -239,10 +239,7 @@ class RecalibrationClient:
             return given
         # Looked at even if nothing is to be applied: inputs that are not there had better show on the first day.
         inputs = relation_inputs(message.relation.inputs, given.ravel(), features)
-        if not message.apply:
-            return given
-        change = message.relation.change(inputs).reshape(given.shape)
-        return np.where(np.isfinite(change), given + change, given)
+        return corrected_predictions(given, inputs, message)
 
     def tree(self) -> Mapping[str, Any] | None:
         """What `with_thresholds` of the stream's versatile tree or forest takes; None where none is to be applied."""

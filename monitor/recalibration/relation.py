@@ -73,6 +73,17 @@ class RegressionRecalibration(Recalibration):
         return replace(self, apply=False, cause=cause, reason=reason, relation=relation)
 
 
+def corrected_predictions(predictions: Floats, inputs: Floats, message: Recalibration) -> Floats:
+    """Predictions, moved by what the mean label of their inputs has changed by.
+
+    One without all of its inputs stays as it is; so do all while nothing is to be applied.
+    """
+    if not isinstance(message, RegressionRecalibration) or not message.apply:
+        return predictions
+    change = message.relation.change(inputs).reshape(predictions.shape)
+    return np.where(np.isfinite(change), predictions + change, predictions)
+
+
 def of_regression(plain: Recalibration, table: Mapping[str, Any]) -> RegressionRecalibration:
     """The message with its relation, from the JSON of that; KeyError, TypeError or ValueError if it is none."""
     inputs = tuple(table["inputs"])

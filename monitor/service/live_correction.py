@@ -12,12 +12,10 @@ being assessed.
 
 from collections.abc import Callable, Iterator, Mapping
 
-import numpy as np
-
 from monitor.arrays import Flags
 from monitor.events import Scored
 from monitor.ports import Message
-from monitor.recalibration import Recalibration, Validity, corrected_rows, identity
+from monitor.recalibration import Recalibration, Validity, identity
 from monitor.reference import FiledReference
 from monitor.service.corrected_events import messages
 from monitor.service.publishing import Watched
@@ -33,6 +31,7 @@ class Correcting:
         self._nothing = {
             name: _nothing(stream.reference) for name, stream in watched.items() if stream.corrected == "live"
         }
+        self._watched = watched
         self._committed = committed
 
     def corrected(self, scored: Mapping[str, Scored], fresh: Mapping[str, Flags]) -> Iterator[Message]:
@@ -40,13 +39,13 @@ class Correcting:
         for name, nothing in self._nothing.items():
             if name in scored:
                 rows = scored[name].rows
-                some = Window(rows.posteriors, timestamps=rows.timestamps, ids=rows.ids).take(fresh[name])
+                some = (rows if rows.predictions is not None else _without_features(rows)).take(fresh[name])
                 now = self._in_force(name)
                 yield from messages(
                     some,
-                    corrected_rows(some.posteriors, now.latest or nothing),
+                    self._watched[name].feature_names,
+                    now.latest or nothing,
                     stream=name,
-                    classes=nothing.classes,
                     corrected=now.window is not None,
                     window=now.window,
                 )
@@ -57,8 +56,13 @@ class Correcting:
         return known.state(InForce) if known.reference == self._nothing[name].validity.reference else InForce()
 
 
+def _without_features(rows: Window) -> Window:
+    """All that posteriors are corrected by, which is less to copy."""
+    return Window(rows.posteriors, timestamps=rows.timestamps, ids=rows.ids)
+
+
 def _nothing(reference: FiledReference) -> Recalibration:
     """No correction; margins are calibrated even so."""
     classes = reference.schema.classes
     validity = Validity(reference=reference.version)
-    return identity(classes, np.full(len(classes), 1 / len(classes)), validity, margins=reference.margin_map)
+    return identity(classes, [1 / len(classes) for _ in classes], validity, margins=reference.margin_map)

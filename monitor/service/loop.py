@@ -301,6 +301,7 @@ class Service:
     def _answered(self, window: Window, mark: int | None, answers: Answers, changed: Changed) -> Iterator[Message]:
         """What is published of a window."""
         known = self._states.of(window.key.stream).state(LearnedState)
+        watched = self._watched[window.key.stream]
         if known.wait is not None:
             for settlement in self._ledger.settlements(window.key.stream, known.settled, mark, known.wait):
                 self._states.advance(settlement, changed)
@@ -316,7 +317,7 @@ class Service:
             # Members make parts of the same windows: what each knows by its own is not kept beside what others know.
             kept = not window.key.part
             seen, further = self._states.advance(assessed, changed if kept else {})
-            yield from (self._whole.signed(message, window) for message in messages(published, seen, window))
+            yield from (self._whole.signed(message, window) for message in messages(published, seen, window, watched))
             yield from (message for message in further if kept or message.channel != "states")
             if not published.window.key.segment:
                 self._ledger.keep(window, seen, mark)

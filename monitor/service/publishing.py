@@ -46,6 +46,11 @@ class Watched:
         return concerns_of(plan, self.reference)
 
     @property
+    def feature_names(self) -> tuple[str, ...]:
+        """In the order of a window's columns."""
+        return tuple(feature.name for feature in self.reference.schema.features)
+
+    @property
     def identified(self) -> bool:
         """Whether the ids of events are needed."""
         return self.awaited is not None or self.corrected != "no"
@@ -74,18 +79,18 @@ def published(window: Window, watched: Watched) -> Iterator[Published]:
             window=WindowSummary.of(part, len(reference.schema.classes)),
             written=Written(assessment, assessment.to_json(), encode(assessment.recalibration)),
             examined=examined(concerns, part, assessment),
-            corrected=tuple(corrected_events(part, assessment.recalibration)) if again else (),
+            corrected=tuple(corrected_events(part, watched.feature_names, assessment.recalibration)) if again else (),
         )
 
 
-def messages(published: Published, seen: WindowSeen, window: Window) -> Iterator[Message]:
+def messages(published: Published, seen: WindowSeen, window: Window, watched: Watched) -> Iterator[Message]:
     """What is published of a window or a segment of it, as the concerns of its stream have left it."""
     key = published.window.key
     yield Message("results", key.id.encode(), seen.result_message)
     yield Message("recalibrations", feed_key(key), seen.recalibration_message)
     unchanged = seen.recalibration is published.written.assessment.recalibration
     if published.corrected and not unchanged:  # by what the worker did not know of
-        yield from corrected_events(window, seen.recalibration)
+        yield from corrected_events(window, watched.feature_names, seen.recalibration)
     else:
         yield from published.corrected
 

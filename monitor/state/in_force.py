@@ -6,7 +6,7 @@ applied while labels show that the estimates are off.
 
 import msgspec
 
-from monitor.recalibration import Recalibration, settled
+from monitor.recalibration import Recalibration, RegressionRecalibration, settled
 from monitor.reference import FiledReference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
@@ -21,7 +21,13 @@ class InForce(msgspec.Struct, frozen=True):
     """Whose recalibration is applied; None where none is."""
 
 
-def in_force(plan: StatePlan, _: FiledReference) -> Concern[InForce] | None:
+class RelationInForce(InForce, frozen=True):
+    """The same of a regressor."""
+
+    latest: RegressionRecalibration | None = None
+
+
+def in_force(plan: StatePlan, reference: FiledReference) -> Concern[InForce] | None:
     """The concern, for whole streams whose events are corrected live."""
     if not plan.live:
         return None
@@ -31,12 +37,13 @@ def in_force(plan: StatePlan, _: FiledReference) -> Concern[InForce] | None:
             return Advanced(state)
         return Advanced(after(state, seen.recalibration))
 
-    return Concern("in-force", version=1, state=InForce, advance=advance, new_reference="begins anew")
+    kind = RelationInForce if reference.task == "regression" else InForce
+    return Concern("in-force", version=1, state=kind, advance=advance, new_reference="begins anew")
 
 
 def after(state: InForce, message: Recalibration) -> InForce:
     """What is in force when the next window of the stream has been published."""
     latest = settled(state.latest, message)
     if message.corrects:
-        return InForce(latest, message.validity.window)
-    return InForce(latest, state.window if latest.apply else None)
+        return type(state)(latest, message.validity.window)
+    return type(state)(latest, state.window if latest.apply else None)

@@ -205,7 +205,7 @@ def test_whatever_its_id_each_event_is_one_line(ids: list[str | None]) -> None:
     names[:] = ids
     rows = Window(np.full((len(ids), 2), 0.5), timestamps=np.arange(len(ids)), ids=names)
     classes = ("a b", "\u2028")
-    found = list(messages(rows, rows.posteriors, stream="s", classes=classes, corrected=False, window=None))
+    found = list(messages(rows, (), identity(classes, []), stream="s", corrected=False, window=None))
     assert [msgspec.json.decode(one.value)["id"] for one in found] == ids
     assert all(tuple(msgspec.json.decode(one.value)["original"]) == classes for one in found)
 
@@ -304,9 +304,11 @@ def test_live_correction_asks_for_a_sink_that_keeps_states(tmp_path: Path) -> No
         opened(load(tmp_path / "shiftwatch.toml"), tmp_path)
 
 
-def test_a_regression_stream_cannot_be_corrected_live(tmp_path: Path) -> None:
+@pytest.mark.parametrize("corrected", ["window", "live"])
+def test_a_regression_stream_can_be_corrected(tmp_path: Path, corrected: str) -> None:
     regression_reference().save(tmp_path / "s.ref")
-    (tmp_path / "shiftwatch.toml").write_text(CONFIGURATION, encoding="utf-8")
+    text = CONFIGURATION.replace('"live"', f'"{corrected}"')
+    (tmp_path / "shiftwatch.toml").write_text(text, encoding="utf-8")
     (tmp_path / "events.jsonl").touch()
-    with pytest.raises(ConfigurationError, match="`corrected` is for classifiers"):
-        opened(load(tmp_path / "shiftwatch.toml"), tmp_path)
+    _, _, watched = opened(load(tmp_path / "shiftwatch.toml"), tmp_path)
+    assert watched["s"].corrected == corrected

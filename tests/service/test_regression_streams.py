@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
 from monitor.events.decoding import Decoder
+from monitor.recalibration import RecalibrationClient
+from monitor.recalibration.decoding import decoded
 from monitor.service.loop import Pace, Service
 from monitor.service.publishing import Watched
 from monitor.windows import CountPlan, EvidencePlan, TimePlan, from_stored
@@ -55,9 +57,9 @@ def plan(span=3, most=100_000):
     return TimePlan(size=MINUTE, slide=MINUTE, lateness=5 * SECOND, most=most, evidence=evidence)
 
 
-def build(source, sink, rules=None):
+def build(source, sink, rules=None, corrected="no"):
     reference = streams.reference()
-    watched = {"prices": Watched(reference, rules or plan())}
+    watched = {"prices": Watched(reference, rules or plan(), corrected=corrected)}
     decoder = Decoder([reference.schema], identified=["prices"])
     return Service(watched, decoder, source, sink, pace=Pace(poll=0.0))
 
@@ -80,6 +82,33 @@ def test_a_changed_relation_is_found_and_worded_and_its_correction_waits_until_l
     assert not any(one["recalibration"]["apply"] for one in told[:3])
     unchanged = told[0]["recalibration"]["relation"]
     assert unchanged["adapted"] == unchanged["reference"]
+
+
+LONGER = [*events(3, 1, labelled=0.5), *events(5, 2, labelled=0.5, factors=streams.DOUBLED, first=3)]
+
+
+@pytest.mark.parametrize("stops", [[], [7], [3, 11]], ids=str)
+@pytest.mark.parametrize("corrected", ["window", "live"])
+def test_each_event_comes_once_more_with_the_prediction_that_the_named_window_makes_of_it(corrected, stops):
+    log, story = MemoryLog(), {"p": records(LONGER)}
+    for turns in stops:
+        build(MemorySource(story, batch=60), MemorySink(log), corrected=corrected).run(after(turns))
+    build(MemorySource(story, batch=60), MemorySink(log), corrected=corrected).run()
+    told = {one["id"]: one for one in map(json.loads, log.values("events"))}
+    assert sorted(told) == sorted(one["id"] for one in LONGER)
+    assert len(log.values("events")) == len(LONGER)
+    feed = {one.validity.window: one for one in map(decoded, map(json.loads, log.values("recalibrations")))}
+    for event in LONGER:
+        one = told[event["id"]]
+        assert one["original"] == event["prediction"]
+        message = feed[one["window"]] if one["window"] else None
+        assert one["corrected"] == (message is not None and message.apply)
+        client = RecalibrationClient(lambda message=message: message, "prices")
+        client.refresh()
+        expected = client.correct_predictions([event["prediction"]], np.array([event["features"]]))
+        assert one["prediction"] == pytest.approx(expected[0], rel=1e-12)
+    late = [told[event["id"]]["corrected"] for event in LONGER[-EVENTS_A_MINUTE:]]
+    assert all(late)
 
 
 def test_labels_of_earlier_windows_count_only_as_far_back_as_needed():
