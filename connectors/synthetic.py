@@ -255,6 +255,24 @@ _SPOILERS: tuple[Callable[[dict[str, Any]], bytes], ...] = (
 """What broken producers write."""
 
 
+def write_labels(path: Path, options: SyntheticOptions, share: float, delay: int) -> int:
+    """The labels of such a share of a classifier's events as records of their own, so many microseconds late."""
+    timetable = Timetable(options.world, options.periods)
+    written = 0
+    with path.open("wb") as file:
+        for number in range(-(-timetable.events // BLOCK)):
+            block = timetable.block(number)
+            known = np.flatnonzero((block.lot < share) & (block.population.labels != UNKNOWN) & ~block.malformed)
+            times = _texts(options.start + block.numbers[known] * options.interval + delay)
+            for row, time_ in zip(known.tolist(), times, strict=True):
+                label = options.world.classes[block.population.labels[row]]
+                name = f"e{block.numbers[row]}"
+                record = {"stream": options.world.stream, "id": name, "timestamp": time_, "label": label}
+                file.write(msgspec.json.encode(record) + b"\n")
+            written += known.size
+    return written
+
+
 def write(path: Path, options: SyntheticOptions) -> int:
     """All events into one file, one a line; returns how many."""
     writer = encoder(options)

@@ -46,10 +46,14 @@ class Period:
     """By feature: the share of events in which it is null."""
     malformed: float = 0.0
     """Share of records that are no event."""
+    relabelled: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    """By class: what a share of its events is called instead, and the share. Inputs and scores stay as they are."""
 
     @property
     def verdict(self) -> str:
         """What a perfect monitor would say."""
+        if self.relabelled:
+            return "concept-shift"
         moved_inputs = bool(self.linear or self.monotone or self.missing)
         if self.unknown:
             return "unknown-class"
@@ -179,8 +183,19 @@ class Timetable:
         inputs = self._alpha[period] * inputs + self._beta[period]
         inputs[of_missing < self._missing[period]] = np.nan
         labels = np.where(drawn == len(self.world.classes), UNKNOWN, drawn)
+        of_label = generator.random(BLOCK)[: numbers.size]
+        labels = self._relabelled(labels, period, of_label)
         population = Population(labels, inputs, self.world.posteriors(inputs))
         return Block(numbers, population, of_malformed < self._malformed[period], jitter, lot)
+
+    def _relabelled(self, labels: Integers, period: Integers, lot: Floats) -> Integers:
+        """What events are called in their period."""
+        renamed = labels.copy()
+        for number in np.unique(period).tolist():
+            for name, (other, share) in self.periods[number].relabelled.items():
+                theirs = (period == number) & (labels == self.world.classes.index(name)) & (lot < share)
+                renamed[theirs] = self.world.classes.index(other)
+        return renamed
 
 
 def _check(world: World, period: Period) -> None:
@@ -191,6 +206,9 @@ def _check(world: World, period: Period) -> None:
         raise InputError(f"period {period.name!r}: want {len(world.classes)} priors, got {len(period.priors)}")
     if any(len(pair) != 2 for pair in period.linear.values()):
         raise InputError(f"period {period.name!r}: want alpha and beta for each linear feature, got {period.linear}")
+    renamed = {*period.relabelled, *(name for name, _ in period.relabelled.values())} - set(world.classes)
+    if renamed:
+        raise InputError(f"period {period.name!r}: want classes among {world.classes}, got {sorted(renamed)}")
     if period.events < 1:
         raise InputError(f"period {period.name!r}: want at least one event, got {period.events}")
 

@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     demo = _command(commands, "demo", "a synthetic stream with known shifts, and what is said about them")
     demo.add_argument("--out", type=Path, default=Path("shiftwatch-demo"), help="folder for everything it writes")
     demo.add_argument("--seed", type=int, default=1, help="draws another stream (default: 1)")
+    demo.add_argument("--labels", action="store_true", help="a concept that changes, and labels that come later")
     demo.add_argument("--regression", action="store_true", help="a regressor's stream instead of a classifier's")
     demo.add_argument("--fast", action="store_true", help="do not slow down to a pace that can be watched")
     demo.set_defaults(run=_demo)
@@ -110,6 +111,10 @@ def _command(
 
 
 def _demo(given: argparse.Namespace) -> int:
+    if given.labels:
+        from monitor.commands.labels_demo import labels_demo
+
+        return labels_demo(given.out, seed=given.seed, fast=given.fast)
     if given.regression:
         from monitor.commands.regression_demo import regression_demo
 

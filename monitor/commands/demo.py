@@ -21,7 +21,7 @@ from monitor.commands.run import watch
 from monitor.errors import ConfigurationError
 from monitor.kinds import Assessed
 from monitor.reference import Reference
-from monitor.service import Happening, WindowAssessed
+from monitor.service import Happening, Observer, WindowAssessed
 from monitor.settings import load
 from monitor.tolerances import REFERENCE_WINDOWS
 
@@ -80,7 +80,9 @@ def demo(folder: Path, *, seed: int, fast: bool) -> int:
     return 0
 
 
-def watched(folder: Path, options: SyntheticOptions, *, fast: bool) -> list[JudgedWindow]:
+def watched(
+    folder: Path, options: SyntheticOptions, *, fast: bool, observers: Sequence[Observer] = ()
+) -> list[JudgedWindow]:
     """Run the configuration in the folder; its windows beside what was injected into them."""
     said: list[Assessed] = []
 
@@ -90,7 +92,7 @@ def watched(folder: Path, options: SyntheticOptions, *, fast: bool) -> list[Judg
             if not fast and sys.stderr.isatty():
                 time.sleep(SECONDS_TO_LOOK)
 
-    watch(load(folder / CONFIGURED), folder, [listen])
+    watch(load(folder / CONFIGURED), folder, [listen, *observers])
     return compare(SyntheticSource(options).injected(), said)
 
 
