@@ -259,7 +259,7 @@ def mix_moved(found: Match, moments: Moments, hold_out_events: float, events: in
     sampled = (np.diag(pi) - np.outer(pi, pi)) * (1 / events + 1 / hold_out_events)
     variance = found.covariance + sampled
     effect, degrees, blocks = cohen_w(found.priors, pi), pi.size - 1, block_matches(moments)
-    beyond = None if blocks is None else _mix_beyond_sampling(blocks)
+    beyond = None if blocks is None else mix_beyond_sampling(blocks)
     if blocks is None or beyond is None:
         statistic = _wald(gap, variance)
         return Tested(statistic, float(chdtrc(degrees, statistic)), effect, degrees)
@@ -275,8 +275,12 @@ def _wald(gap: Vector, variance: Matrix) -> float:
     return float(gap[:-1] @ inverse @ gap[:-1])
 
 
-def _mix_beyond_sampling(blocks: BlockMatches) -> Matrix | None:
-    """By how much the mix of the blocks varies more than by sampling; None where it does not."""
+@lru_cache(maxsize=256)
+def mix_beyond_sampling(blocks: BlockMatches) -> Matrix | None:
+    """By how much the mix of the blocks varies more than by sampling: a covariance of shares; None where it does not.
+
+    In a window it comes on top of sampling error, whatever the window's size.
+    """
     number, degrees = len(blocks.gaps), blocks.gaps.shape[1] - 1
     total = sum(_wald(gap, blocks.spread / m) for gap, m in zip(blocks.gaps, blocks.rows, strict=True))
     if (total - number * degrees) / np.sqrt(2 * number * degrees) < EXCHANGEABLE:

@@ -49,6 +49,7 @@ BENCHES = (
     Bench("alarms", "how soon a shift is noticed over windows, and how many alarms are false"),
     Bench("feed", "whether corrected scores are better, and never worse"),
     Bench("streams", "whether it is right on real streams, in time order", data=True),
+    Bench("exchangeable", "what blocks cost where windows do not differ by nature"),
     Bench("labels", "what a correction that is learned from late labels does to scores", data=True),
     Bench("regression", "adaptive mixtures of regressions"),
     Bench("regression_streams", "how often the verdict on a regression stream is wrong, and how soon it is right"),
