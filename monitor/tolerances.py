@@ -585,11 +585,18 @@ ODD_BLOCK = 3.0
 LABELS_COME = 0.95
 
 # Labels have to follow the scores otherwise by more than this before a concept shift is looked for: a slope of .85
-# instead of 1 moves a score of .9 to .87. A hold-out that knows its own slope less well tolerates so many standard
-# errors of it, and with an edge as large as the slope itself nothing can be told.
+# instead of 1 moves a score of .9 to .87. A hold-out that knows its own slope less well, or whose parts have slopes of
+# their own, tolerates so many standard errors of it; one that may as well have a slope near 0 tells nothing.
 CONCEPT_EDGE = 0.15
 CONCEPT_ERRORS = 2.6
 CONCEPT_LARGEST = 0.9
+
+# No change is looked for beyond this, and the place up to it is found by halving: to less than a thousandth.
+CONCEPT_FARTHEST = 3.0
+CONCEPT_BISECTIONS = 12
+
+# Parts of the hold-out, as it stands: their spread is known to a sixth, and a part of 2,000 rows still has a hundred.
+CONCEPT_PARTS = 20
 
 # Changes beyond the edge on which stakes are laid: with all three a change of any size costs at most a few more labels.
 CONCEPT_SIZES = (0.2, 0.4, 0.8)

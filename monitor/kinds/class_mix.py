@@ -62,6 +62,8 @@ class ClassMixAnswer:
     """How good the model is, estimated without labels."""
     withheld: str = ""
     """Why that is not said."""
+    experts: Mapping[str, float] = field(default_factory=dict)
+    """What each weighs in the pool that labels have taught; empty where there is none."""
 
     @property
     def priors(self) -> tuple[float, ...]:
@@ -105,7 +107,9 @@ class ClassMixAnswer:
             yield "estimated_performance_upper", (measure,), figure.upper
 
     def stream_metrics(self, most: int) -> Iterator[Sample]:
-        """What every estimator says."""
+        """What every estimator says, and what experts weigh."""
+        for name, weight in self.experts.items():
+            yield "expert_weight_ratio", (name,), weight
         numbers = strongest(self._moved(), most)
         for estimate in self.estimates:
             yield "estimator_converged", (estimate.method,), float(estimate.converged)
@@ -131,6 +135,7 @@ class ClassMixAnswer:
                 },
                 "withheld": self.withheld,
             },
+            "experts": dict(self.experts),
             "converged": self.reported.converged,
             "realised": None if self.realised is None else dict(zip(self.classes, self.realised, strict=True)),
         }
@@ -203,6 +208,7 @@ def read(
         smoothed=smoothed,
         performance=assessment.performance.figures,
         withheld=assessment.performance.withheld,
+        experts={expert.name: expert.weight for expert in recalibration.experts},
     )
 
 

@@ -10,15 +10,15 @@ chances softmax(base(eta_i) + theta phi(eta_i)), in which the weights cancel: ne
 found more often for one class than for another move theta (conditional logistic regression, Breslow and Day 1980).
 
 Directions phi: eta itself (labels follow the scores less or more closely), and two bends that are orthogonal to it in
-the hold-out's Fisher information and have as much of it. Up to an edge t = max(.15, 2.6 standard errors of the
-hold-out) a theta is tolerated. For d > 0 the likelihood ratio of t + d against t has a mean of at most 1 under every
-theta up to t, as the family has monotone likelihood ratios, at any number of labels; cut off at one nat a stratum it
-has so still. Products of such ratios over windows, begun anew whenever they fall below 1, are e-detectors, and so is
-their mean over directions, signs and sizes (Shin, Ramdas and Rinaldo 2024): it passes a threshold A on average at most
-once in A windows.
+the hold-out's Fisher information and have as much of it. Up to an edge t a theta is tolerated: .15, or where the
+hold-out's likelihood is that of 2.6 standard errors, together with what differs between its own parts. For d > 0 the
+likelihood ratio of t + d against t has a mean of at most 1 under every theta up to t, as the family has monotone
+likelihood ratios, at any number of labels; cut off at one nat a stratum it has so still. Products of such ratios over
+windows, begun anew whenever they fall below 1, are e-detectors, and so is their mean over directions, signs and sizes
+(Shin, Ramdas and Rinaldo 2024): it passes a threshold A on average at most once in A windows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +27,20 @@ from scipy.special import log_softmax, logsumexp, softmax
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.limits import CONCEPT_ROWS
 from monitor.tolerances import (
+    CONCEPT_BISECTIONS,
     CONCEPT_CONTROLS,
     CONCEPT_EDGE,
     CONCEPT_ERRORS,
+    CONCEPT_FARTHEST,
     CONCEPT_LARGEST,
     CONCEPT_LOG_ODDS,
+    CONCEPT_PARTS,
     CONCEPT_SIZES,
     CONCEPT_STEPS,
     CONCEPT_STRATUM,
+    EXCHANGEABLE,
     LEAST_CURVATURE,
+    LEAST_ERROR,
     SINGULAR_BEND,
 )
 
@@ -66,10 +71,11 @@ def strata(calibrated: Matrix, labels: Labels) -> Strata:
     counts = np.bincount(labels[order], minlength=calibrated.shape[1])
     place = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
     order = order[np.argsort(place[labels[order]], kind="stable")]
-    number = min(order.size // 2, order.size - int(counts.max()))
+    most = int(counts.max())
+    number = min(order.size // 2, order.size - most)
     if not number:
         return Strata(np.empty((0, 2)), np.empty(0))
-    cases, width = order[-number:], min((order.size - number) // number, CONCEPT_CONTROLS)
+    cases, width = order[-number:], min(max(most // number, 1), CONCEPT_CONTROLS)
     controls = order[: number * width].reshape(width, number).T
     a, b = labels[cases], labels[controls[:, 0]]
     z = np.log(np.maximum(calibrated, np.exp(-CONCEPT_LOG_ODDS)))
@@ -87,18 +93,20 @@ class Usual:
     """From raw directions to orthogonal ones with the information of the slope, one a column."""
     base: Vector
     """The hold-out's theta in these directions: nearly 1 for the slope, nearly 0 for bends."""
-    error: float
-    """The standard error of each."""
+    spread: Matrix
+    """How far from it a theta may lie, below and above, by the hold-out's likelihood: (directions, signs)."""
+    natural: Vector
+    """By how much each differs between parts of the hold-out, beyond chance: a standard deviation."""
 
     @property
-    def edge(self) -> float:
-        """How far a theta may be off."""
-        return max(CONCEPT_EDGE, CONCEPT_ERRORS * self.error)
+    def edges(self) -> Matrix:
+        """How far from the base each theta is tolerated, below and above."""
+        return np.maximum(CONCEPT_EDGE, np.hypot(self.spread, CONCEPT_ERRORS * self.natural[:, None]))
 
     @property
     def tells(self) -> bool:
         """Whether scores say enough of the hold-out's labels for a change to be told."""
-        return self.edge < CONCEPT_LARGEST
+        return float(self.spread[0, 0]) < CONCEPT_LARGEST
 
     def directions(self, some: Strata) -> Matrix:
         """What each direction says of each event: (directions, strata, events)."""
@@ -108,20 +116,59 @@ class Usual:
 def as_usual(calibrated: Matrix, labels: Labels) -> Usual | None:
     """From the hold-out's events; None where its scores say nothing of its labels."""
     some = strata(calibrated, labels)
-    if not some.sign.size:
+    if not some.sign.size or np.ptp(some.log_odds) < LEAST_ERROR:
         return None
     knots = np.quantile(some.sign[:, None] * some.log_odds, KNOTS)
     raw = _raw(some, knots)
-    theta = np.eye(len(raw))[0]
+    start = np.eye(len(raw))[0]
+    theta, ridge = start, LEAST_CURVATURE * np.eye(len(raw))
     for _ in range(CONCEPT_STEPS):
         gradient, information = _derivatives(raw, theta)
-        if information[0, 0] < LEAST_CURVATURE:
-            return None
-        theta = theta + np.linalg.lstsq(information, gradient, rcond=SINGULAR_BEND)[0]
-    information = _derivatives(raw, theta)[1]
-    mixing = _orthogonal(information)
+        theta = theta + np.linalg.solve(information + ridge, gradient - ridge @ (theta - start))
+    mixing = _orthogonal(_derivatives(raw, theta)[1])
     base = np.linalg.lstsq(mixing, theta, rcond=None)[0]
-    return Usual(knots, mixing, base, float(information[0, 0] ** -0.5))
+    spread = _spread(np.tensordot(mixing.T, raw, axes=1), base)
+    whole = Usual(knots, mixing, base, spread, np.zeros(base.size))
+    return replace(whole, natural=_natural(calibrated, labels, whole))
+
+
+def _spread(phi: Matrix, base: Vector) -> Matrix:
+    """Where the log-likelihood of the hold-out has fallen as far as a normal one has 2.6 standard errors off.
+
+    A hold-out in which scores make no mistakes knows its slope badly, and yet that it is no small one.
+    """
+    scores = np.tensordot(base, phi, axes=1)
+    most, fall = _first(scores).sum(), CONCEPT_ERRORS**2 / 2
+    spread = np.empty((len(phi), len(SIGNS)))
+    for j, direction in enumerate(phi):
+        for k, sign in enumerate(SIGNS):
+            near, far = 0.0, CONCEPT_FARTHEST
+            for _ in range(CONCEPT_BISECTIONS):
+                middle = (near + far) / 2
+                within = most - _first(scores + sign * middle * direction).sum() < fall
+                near, far = (middle, far) if within else (near, middle)
+            spread[j, k] = far
+    return spread
+
+
+def _natural(calibrated: Matrix, labels: Labels, whole: Usual) -> Vector:
+    """How much thetas differ between parts of the hold-out, as it stands: of rows in time order that is their drift.
+
+    With one Newton step theta_j from the whole's and information I_j for each part, Q = sum I_j (theta_j - mean)^2 has
+    J - 1 degrees of freedom where parts are alike; beyond chance the variance is (Q - J + 1) / (S - sum I^2 / S), with
+    the sum S of I (DerSimonian and Laird 1986).
+    """
+    steps, weights = [], []
+    for rows in np.array_split(np.arange(labels.size), CONCEPT_PARTS):
+        gradient, information = _derivatives(whole.directions(strata(calibrated[rows], labels[rows])), whole.base)
+        weights.append(np.diag(information) + LEAST_CURVATURE)
+        steps.append(gradient / weights[-1])
+    theta, weight = np.array(steps), np.array(weights)
+    total, free = weight.sum(axis=0), CONCEPT_PARTS - 1
+    q = (weight * (theta - (weight * theta).sum(axis=0) / total) ** 2).sum(axis=0)
+    variance = (q - free) / (total - (weight**2).sum(axis=0) / total)
+    beyond_chance = q - free > EXCHANGEABLE * (2 * free) ** 0.5
+    return np.asarray(np.sqrt(np.where(beyond_chance, variance, 0.0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +181,13 @@ class Stake:
     size: float
     """Beyond the edge."""
 
+    def edge(self, usual: Usual) -> float:
+        """Up to where nothing is staked."""
+        return float(usual.edges[self.direction, SIGNS.index(self.sign)])
+
     def theta(self, usual: Usual) -> float:
         """How far from the hold-out's it is."""
-        return self.sign * (usual.edge + self.size)
+        return self.sign * (self.edge(usual) + self.size)
 
 
 def leading(logs: Stakes) -> tuple[Stake, tuple[int, ...]]:
@@ -149,11 +200,12 @@ def increments(some: Strata, usual: Usual) -> Stakes:
     """What each stake wins by these strata."""
     phi = usual.directions(some)
     base = np.tensordot(usual.base, phi, axes=1)
+    edges = usual.edges
     won = np.empty((len(phi), len(SIGNS), len(CONCEPT_SIZES)))
     for j, direction in enumerate(phi):
         for k, sign in enumerate(SIGNS):
-            tolerated = _first(base + sign * usual.edge * direction)
-            steps = [_first(base + sign * (usual.edge + size) * direction) - tolerated for size in CONCEPT_SIZES]
+            tolerated = _first(base + sign * edges[j, k] * direction)
+            steps = [_first(base + sign * (edges[j, k] + size) * direction) - tolerated for size in CONCEPT_SIZES]
             won[j, k] = np.minimum(steps, CONCEPT_STRATUM).sum(axis=1)
     return won
 

@@ -61,9 +61,9 @@ def corrected(
     raw, feed, learned = held.weights.tolist()
     known, multipliers = before.recursive, applied(unlearned)
     return replace(before, copies=copies), (
-        Expert(raw, unlearned.of_margins),
-        Expert(feed, unlearned.calibration, multipliers),
-        Expert(learned, calibration, multipliers, known.slope, before.balanced or known.intercepts),
+        Expert(raw, unlearned.of_margins, name="raw"),
+        Expert(feed, unlearned.calibration, multipliers, name="label-shift"),
+        Expert(learned, calibration, multipliers, known.slope, before.balanced or known.intercepts, "learned"),
     )
 
 

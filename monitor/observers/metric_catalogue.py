@@ -93,6 +93,12 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("multiplier_ratio", "gauge", "What the recalibration multiplies posteriors by.", (*WINDOW, "class")),
     Spec("recalibration_applied", "gauge", "1 if the recalibration is to be applied.", WINDOW),
     Spec("estimator_ratio", "gauge", "Share of a class by every estimator.", ("stream", "estimator", "class")),
+    Spec(
+        "expert_weight_ratio",
+        "gauge",
+        "Weight in the pool of labels, by expert.",
+        ("stream", "estimator"),
+    ),
     Spec("estimator_converged", "gauge", "1 if the estimator converged.", ("stream", "estimator")),
     Spec("estimate_converged", "gauge", "1 if the reported estimate converged.", WINDOW),
     Spec("estimate_gap", "gauge", "Certified bound on what the reported estimate's objective falls short by.", WINDOW),

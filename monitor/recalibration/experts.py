@@ -32,6 +32,8 @@ class Expert:
     """Of the third step: posteriors q become softmax(slope z + intercepts) with z = log max(q, 1e-7)."""
     intercepts: tuple[float, ...] = ()
     """Of the third step, in the order of the classes; empty stands for none, and then there is no third step."""
+    name: str = ""
+    """What it is, for those who look at weights: `raw`, `label-shift` or `learned`. Nothing is decided by it."""
 
 
 def experts_in(tables: Iterable[Mapping[str, Any]], classes: int) -> tuple[Expert, ...]:
@@ -56,4 +58,5 @@ def _expert(table: Mapping[str, Any], classes: int) -> Expert:
         multipliers=multipliers,
         slope=slope,
         intercepts=intercepts,
+        name=str(table.get("name", "")),
     )

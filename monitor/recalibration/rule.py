@@ -15,7 +15,7 @@ from monitor.recalibration.applying import scored_threshold
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
-from monitor.tolerances import LABEL_SHIFT_ODDS, MIX_FACTOR, MIX_FLOOR
+from monitor.tolerances import LABEL_SHIFT_ODDS, MIX_FLOOR
 
 Vector = NDArray[np.float64]
 
@@ -31,7 +31,8 @@ class Grounds:
     trustworthy: bool
     """The estimate converged and is unique."""
     mix_significant: bool
-    """The mix moved beyond chance, and by enough to count: as a whole, or one class by a factor."""
+    effect: float
+    """Cohen's w of the change of the mix."""
     disagreement: float
     """The total variation distance between the reported estimate and the unbiased one that it is least in line with."""
     allowed: float
@@ -83,9 +84,7 @@ def retargeted(message: Recalibration, target_priors: Vector, half_widths: Vecto
     """A correction that is applied, towards another estimate of the class mix; none where that has not moved enough."""
     change, source = np.abs(target_priors - message.source_priors), message.source_priors
     effect = float(np.sqrt((change**2 / source).sum()))
-    factors = np.maximum(target_priors, source) / np.maximum(np.minimum(target_priors, source), np.finfo(float).tiny)
-    # As in a verdict: a rare class that doubles counts, however little that is of the whole mix.
-    if effect < MIX_FLOOR and not ((factors >= MIX_FACTOR) & (change > half_widths)).any():
+    if effect < MIX_FLOOR:
         return message.withheld(
             Cause.TOO_SMALL, f"the change of the smoothed class mix is too small (w {effect:.3f} < {MIX_FLOOR})"
         )
@@ -140,6 +139,11 @@ def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str
             grounds.told_apart >= log(LABEL_SHIFT_ODDS),
             Cause.NOT_TOLD_APART,
             "the window is too small to tell the change of the class mix from a shift of the inputs",
+        ),
+        (
+            grounds.effect >= MIX_FLOOR,
+            Cause.TOO_SMALL,
+            f"the change of the class mix is too small (w {grounds.effect:.3f} < {MIX_FLOOR})",
         ),
         (grounds.trustworthy, Cause.NOT_UNIQUE, "the estimate did not converge or is not unique"),
         (

@@ -167,7 +167,7 @@ class _Watch:
             p_value=None,
             effect=0.0 if shift is None else abs(shift.stake.theta(self.usual)),
             level=1 / self.threshold,
-            floor=self.usual.edge,
+            floor=float(self.usual.edges[0, 0]) if shift is None else shift.stake.edge(self.usual),
             events=state.labels,
             significant=shift is not None,
             meaning="evidence of labels, in nats, that they follow the scores otherwise than on the hold-out",

@@ -33,6 +33,16 @@ def hold_out(classes: int = 2, events: int = 4_000) -> Usual:
     return found
 
 
+def without_bends(usual: Usual) -> Usual:
+    return replace(
+        usual,
+        mixing=usual.mixing[:, :1],
+        base=usual.base[:1],
+        spread=usual.spread[:1],
+        natural=usual.natural[:1],
+    )
+
+
 def alarms(windows: list[tuple[Matrix, Labels]], usual: Usual) -> list[int]:
     """The windows at which evidence is enough; it then begins anew."""
     found, logs = [], None
@@ -73,7 +83,9 @@ def test_class_weights_cancel_so_that_neither_prior_shift_nor_selected_labels_co
     calibrated = 0.9 * calibrated + 0.1 / classes  # the floor of scores is not what this is about
     weights = np.random.default_rng(seed).dirichlet(np.ones(classes)) + 0.05
     weighed = calibrated * weights / (calibrated * weights).sum(axis=1, keepdims=True)
-    only_slope = replace(usual, mixing=usual.mixing[:, :1], base=usual.base[:1])
+    only_slope = replace(
+        usual, mixing=usual.mixing[:, :1], base=usual.base[:1], spread=usual.spread[:1], natural=usual.natural[:1]
+    )
     some, other = (concept.strata(each, labels) for each in (calibrated, weighed))
     steps = (concept.increments(each, only_slope) for each in (some, other))
     np.testing.assert_allclose(*steps, rtol=1e-6, atol=1e-9)
@@ -88,7 +100,7 @@ def test_no_stake_wins_on_average_while_theta_is_tolerated(seed: int, events: in
     sign = np.array([1.0])
     orders = [np.roll(odds, -k)[None, :] for k in range(events)]
     for direction in range(usual.base.size):
-        theta = usual.base + within * usual.edge * np.eye(usual.base.size)[direction]
+        theta = usual.base + within * usual.edges[direction].min() * np.eye(usual.base.size)[direction]
         phi = usual.directions(Strata(odds[None, :], sign))
         chances = softmax(np.tensordot(theta, phi, axes=1)[0])
         won = np.array([concept.increments(Strata(order, sign), usual)[direction] for order in orders])
@@ -125,10 +137,26 @@ def test_a_change_that_leaves_the_slope_is_seen_by_its_bend() -> None:
         bent = np.where(eta > 0, 1.9 * eta, 0.1 * eta)
         chance = 1 / (1 + np.exp(-bent))
         windows.append((calibrated, (np.random.default_rng(seed).random(1_000) < chance).astype(np.int64)))
-    only_slope = replace(usual, mixing=usual.mixing[:, :1], base=usual.base[:1])
+    only_slope = replace(
+        usual, mixing=usual.mixing[:, :1], base=usual.base[:1], spread=usual.spread[:1], natural=usual.natural[:1]
+    )
     assert alarms(windows, usual)[0] <= 2
     seen_by_slope = alarms(windows, only_slope)
     assert not seen_by_slope or seen_by_slope[0] > alarms(windows, usual)[0]
+
+
+def test_a_hold_out_whose_parts_differ_tolerates_as_much_and_a_shuffled_one_less() -> None:
+    """Weeks in which scores say everything follow weeks in which they say little."""
+    weeks = [world(seed, 300, np.array([0.5, 0.5]), 2.0 if seed % 2 else 0.3) for seed in range(20)]
+    calibrated, labels = (np.concatenate(parts) for parts in zip(*weeks, strict=True))
+    order = np.random.default_rng(0).permutation(labels.size)
+    in_time, shuffled = concept.as_usual(calibrated, labels), concept.as_usual(calibrated[order], labels[order])
+    assert in_time is not None
+    assert shuffled is not None
+    assert in_time.natural[0] > 0.3
+    assert shuffled.natural[0] == 0
+    assert not alarms([weeks[k % 20] for k in range(60)], in_time)
+    assert alarms([weeks[0]] * 10, shuffled)
 
 
 def test_labels_of_one_class_say_nothing() -> None:
@@ -141,6 +169,19 @@ def test_scores_that_say_nothing_of_the_labels_have_no_usual_relation() -> None:
     labels = np.arange(1_000) % 2
     assert concept.as_usual(np.full((1_000, 2), 0.5), labels) is None
     assert concept.as_usual(np.full((1_000, 2), 0.5), np.zeros(1_000, dtype=np.int64)) is None
+
+
+def test_of_a_model_that_makes_hardly_a_mistake_labels_by_chance_are_seen() -> None:
+    """Its hold-out knows the slope badly, and yet that it is no small one."""
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 2, 2_200)
+    sure = 1 / (1 + np.exp(-8.0 * (2 * labels - 1) + rng.normal(size=labels.size)))
+    calibrated = np.column_stack([1 - sure, sure])
+    usual = concept.as_usual(calibrated[:2_000], labels[:2_000])
+    assert usual is not None
+    assert usual.tells
+    assert not alarms([(calibrated[2_000:], labels[2_000:])] * 5, usual)
+    assert alarms([(calibrated[2_000:], rng.permutation(labels[2_000:]))] * 3, usual)
 
 
 def test_scores_of_few_values_have_fewer_bends_and_no_warning() -> None:

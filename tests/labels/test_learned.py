@@ -13,6 +13,7 @@ from monitor.events.decoding import Decoder
 from monitor.labels.values import Awaited
 from monitor.recalibration import Recalibration, pooled_rows
 from monitor.recalibration.decoding import decoded
+from monitor.service.corrected_events import Corrected
 from monitor.service.loop import Pace, Service
 from monitor.service.publishing import Watched
 from monitor.state.records import read
@@ -55,11 +56,15 @@ def records(flipped: float) -> list[bytes | None]:
 
 
 def published(
-    folder: Path, flipped: float = 0.25, batch: int = 200, lines: list[bytes | None] | None = None
+    folder: Path,
+    flipped: float = 0.25,
+    batch: int = 200,
+    lines: list[bytes | None] | None = None,
+    corrected: Corrected = "window",
 ) -> Published:
     sink = MemorySink()
     awaited = Awaited(wait=WAIT * 60 * SECOND, most=1_000_000, store=folder / f"labels-{batch}.sqlite")
-    watched = {"s": Watched(reference(), PLAN, awaited=awaited, corrected="window")}
+    watched = {"s": Watched(reference(), PLAN, awaited=awaited, corrected=corrected)}
     source = MemorySource({"p": records(flipped) if lines is None else lines}, batch=batch)
     decoder = Decoder([reference().schema], identified=["s"])
     Service(watched, decoder, source, sink, pace=Pace(poll=0.0)).run()
@@ -109,6 +114,23 @@ def test_corrected_events_are_what_the_pool_makes_of_them(learned: Published) ->
     original, corrected = (np.array([[e[k]["no"], e[k]["yes"]] for e in events]) for k in ("original", "posteriors"))
     np.testing.assert_allclose(corrected, pooled_rows(original, message.experts), rtol=1e-9)
     assert all(event["corrected"] for event in events)
+
+
+def test_events_are_corrected_live_by_the_pool_of_the_window_that_they_name(tmp_path: Path) -> None:
+    live = published(tmp_path, corrected="live")
+    feed = {message.validity.window: message for message in live.feed}
+    assert [message.experts for message in feed.values()][-1]
+    assert len(live.corrected) == EACH * WINDOWS
+    pooled = [event for event in live.corrected if event["window"] is not None]
+    assert len(pooled) > EACH * (WINDOWS - WAIT - 4)
+    for window in sorted({event["window"] for event in pooled}):
+        events = [event for event in pooled if event["window"] == window]
+        original, after = (np.array([[e[k]["no"], e[k]["yes"]] for e in events]) for k in ("original", "posteriors"))
+        assert feed[window].experts
+        np.testing.assert_allclose(after, pooled_rows(original, feed[window].experts), rtol=1e-9)
+        assert all(event["corrected"] for event in events)
+    before = [event for event in live.corrected if event["window"] is None]
+    assert all(event["posteriors"] == event["original"] and not event["corrected"] for event in before)
 
 
 def test_a_threshold_of_the_message_is_that_of_its_pool(learned: Published) -> None:

@@ -73,6 +73,7 @@ def test_everything_exported_is_in_the_catalogue_and_all_of_the_catalogue_can_be
                 "shiftwatch_recent_verdict",  # of a reference that knows time: tests/state/test_recent.py
                 "shiftwatch_reference_left",
                 "shiftwatch_concept",  # of streams whose labels have come: tests/state/test_concept.py
+                "shiftwatch_expert",
                 "shiftwatch_class_mix",
                 "shiftwatch_class_share",
                 "shiftwatch_mapped",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from monitor.arrays import UNLABELLED
 from monitor.assessment import Baseline, Verdict
@@ -85,10 +86,19 @@ def test_metrics_and_page_tell_it() -> None:
     }
     assert samples["shiftwatch_verdict", "concept-shift"] == 1
     assert samples["shiftwatch_concept_significant", None] == 1
+    weights = {
+        sample.labels["estimator"]: sample.value
+        for family in families(history.snapshot, history.now())
+        for sample in family.samples
+        if sample.name == "shiftwatch_expert_weight_ratio"
+    }
+    assert weights.keys() == {"raw", "label-shift", "learned"}
+    assert sum(weights.values()) == pytest.approx(1)
     assert samples["shiftwatch_concept_effect", None] > samples["shiftwatch_concept_floor", None]
     page = document(history.snapshot, history.now())
     assert Verdict.CONCEPT_SHIFT.facts.headline in page
     assert "less closely" in page
+    assert f"the scores as they were {weights['raw']:.0%}" in page
 
 
 def test_neither_the_recent_normal_nor_a_prior_shift_excuses_a_changed_concept() -> None:

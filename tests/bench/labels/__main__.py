@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.bench import tables
+from tests.bench.labels import concept
 from tests.bench.labels.streams import MADE_UP, MODELS, Scored, made_up, real, scored
 from tests.bench.labels.study import DELAYS, RATES, Run, run, runs
 from tests.bench.options import options
@@ -114,6 +115,7 @@ def page(every: Sequence[Scored], missing: Sequence[str], command: str) -> str:
         "late. Windows in which labels were said to be no fair sample, and the change of the Brier score.",
         "",
         selected([one for one in every if one.model == "logistic"]),
+        *concept.page(every),
     ]
     return "\n".join(lines)
 

@@ -13,6 +13,7 @@ from monitor.arrays import Labels, Matrix
 from monitor.assessment.classifier import assess
 from monitor.ports.schema import Feature
 from monitor.recalibration import CalibrationMap, Recalibration
+from monitor.reference.classifier import Reference
 from tests.bench.streams.cells import KNOWN
 from tests.bench.streams.models import MODELS as STREAM_MODELS
 from tests.bench.streams.models import trained
@@ -41,9 +42,14 @@ class Scored:
 
     stream: str
     model: str
-    calibration: CalibrationMap | None
+    reference: Reference
     windows: Sequence[tuple[Matrix, Labels, Recalibration]]
     """Posteriors, the truth, and the correction that the window implies."""
+
+    @property
+    def calibration(self) -> CalibrationMap | None:
+        """The reference's."""
+        return self.reference.calibration.to_map()
 
 
 def scored(table: Table, block: int, model: str) -> Scored:
@@ -53,7 +59,7 @@ def scored(table: Table, block: int, model: str) -> Scored:
     windows = [
         (over.scores[at], table.labels[at], assess(over.window(at), reference).recalibration) for at in over.windows
     ]
-    return Scored(table.name, model, reference.calibration.to_map(), windows)
+    return Scored(table.name, model, reference, windows)
 
 
 def real(data: Path | None) -> tuple[list[tuple[Table, int]], list[str]]:
