@@ -7,6 +7,7 @@ so that errors at start read the same with both drivers.
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,8 @@ _OUTAGES = (
 )
 """Asking again may help, whatever the library has given up."""
 _CLOSE_SECONDS = 5.0
+_LEAST_SECONDS = 0.5
+"""What a call is given at least, and how much later it is left to itself."""
 
 
 class FastReader:
@@ -379,15 +382,21 @@ class FastWriter:
             self._failed.append(_failed(error, f"Kafka: cannot write to {message.topic()}"))
 
     def _persist(self, what: str, call: Callable[..., Any], *arguments: Any) -> None:
-        """Transaction calls may be repeated as long as the library says so, and for a while."""
+        """Transaction calls may be repeated as long as the library says so, and for a while.
+
+        After an outage librdkafka may not keep to the time that a call is given: who calls does not wait for that.
+        """
         deadline = time.monotonic() + self._patience
         while True:
+            seconds = max(deadline - time.monotonic(), _LEAST_SECONDS)
             try:
-                call(*arguments, max(deadline - time.monotonic(), 0.1))
+                within(seconds + _LEAST_SECONDS, partial(call, *arguments, seconds))
             except KafkaException as error:
                 if not error.args[0].retriable() or time.monotonic() > deadline:
                     raise _translated(error, f"Kafka: cannot {what}") from error
                 time.sleep(0.05)
+            except TimeoutError as error:
+                raise OutageError(f"Kafka: cannot {what}: no answer within {self._patience:.0f} s") from error
             else:
                 return
 

@@ -53,6 +53,7 @@ class History:
         self._reported = float("-inf")
         self._records: Counter[str] = Counter()
         self._events: Counter[str] = Counter()
+        self._waiting_since: dict[str, float] = {}
         self._rejected: Counter[tuple[str, str]] = Counter()
         self._late: Counter[tuple[str, str]] = Counter()
         self._labels: Counter[str] = Counter()
@@ -124,6 +125,8 @@ class History:
         self._counted = True
         self._records[batch.partition] += batch.records
         self._events.update(batch.events)
+        for stream in (stream for stream, count in batch.events.items() if count):
+            self._waiting_since.setdefault(stream, self.now())
         self._rejected.update(batch.rejected)
         self._labels.update(batch.labels)
         self._late.update({(stream, "late"): count for stream, count in batch.late.items()})
@@ -146,6 +149,7 @@ class History:
                 records=dict(self._records),
                 event_time=dict(self._event_time),
                 events=dict(self._events),
+                waiting_since=dict(self._waiting_since),
                 rejected=dict(self._rejected),
                 late=dict(self._late),
                 labels=dict(self._labels),
@@ -181,6 +185,8 @@ class History:
         dropped = {**before.dropped, stream: before.dropped.get(stream, 0) + before.caps.dropped(reading)}
         if reading.key.segment:
             return replace(before, dropped=dropped)
+        self._waiting_since.pop(stream, None)
+        self._counted = True
         outcome, window = (stream, reading.verdict), reading.key.id
         iterations = dict(before.iterations)
         if reading.answer.iterations is not None:

@@ -143,6 +143,12 @@ CATALOGUE: tuple[Spec, ...] = (
     # Since when and until when.
     Spec("last_window_end_timestamp_seconds", "gauge", "Event time at which the last window ended.", ("stream",)),
     Spec("last_window_assessed_timestamp_seconds", "gauge", "When the last window was assessed.", ("stream",)),
+    Spec(
+        "waiting_since_timestamp_seconds",
+        "gauge",
+        "When the first event came since the last window: a window is waited for. Absent while no event has come.",
+        ("stream",),
+    ),
     Spec("watching_since_timestamp_seconds", "gauge", "When this process began to watch the stream.", ("stream",)),
     Spec("window_length_seconds", "gauge", "Length of the stream's windows, or of its last count window.", ("stream",)),
     # Totals since the start of the process.

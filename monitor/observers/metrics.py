@@ -148,6 +148,8 @@ def _stream(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
     if stream in snapshot.iterations:
         filled.histogram("estimate_iterations", (stream,), snapshot.iterations[stream])
     filled.add("watching_since_timestamp_seconds", (stream,), snapshot.started)
+    if stream in flow.waiting_since:
+        filled.add("waiting_since_timestamp_seconds", (stream,), flow.waiting_since[stream])
     filled.add("reference", (stream, facts.reference, facts.model.estimator), 1)
     filled.add("reference_events", (stream,), facts.reference_events)
     filled.add_all((stream,), facts.model.metrics(snapshot.caps.classes))

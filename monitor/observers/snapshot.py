@@ -157,6 +157,8 @@ class Flow:
     """By partition: the newest event time; microseconds."""
     events: Mapping[str, int] = field(default_factory=dict)
     """By stream."""
+    waiting_since: Mapping[str, float] = field(default_factory=dict)
+    """By stream: when the first event came of which no window has told yet."""
     rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """By stream and reason."""
     late: Mapping[tuple[str, str], int] = field(default_factory=dict)
