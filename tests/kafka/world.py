@@ -367,7 +367,7 @@ def compare(setup: Setup, living: Sequence[Member] = (), seconds: float = 90) ->
     """
     whole = replace(setup, name=unique("whole"))
     want, outside = uninterrupted(whole)
-    setup.wait_for(len(want), seconds)
+    setup.wait_for(len(want), seconds, living)
     time.sleep(1.0)  # time for a second answer, if there were to be one
     assert_exactly_once(setup.published(), want)
     assert_each_poison_record_once(setup)
