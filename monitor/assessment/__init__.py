@@ -3,8 +3,8 @@
 from monitor.assessment.baseline import Baseline
 from monitor.assessment.classifier import Assessment, assess
 from monitor.assessment.concept import with_concept
-from monitor.assessment.message import Level, MessagePart, WindowResult, encode, rfc3339, with_smoothed
-from monitor.assessment.mix_rule import ClassRule, MixRule
+from monitor.assessment.message import Level, MessagePart, WindowResult, encode, rfc3339, schema_of, with_smoothed
+from monitor.assessment.mix_rule import ClassRule, MixRule, share_scores, spread
 from monitor.assessment.performance import Performance
 from monitor.assessment.prevalence import BasedOn
 from monitor.assessment.reasons import describe
@@ -41,6 +41,9 @@ __all__ = [
     "examined_by",
     "judged",
     "rfc3339",
+    "schema_of",
+    "share_scores",
+    "spread",
     "verdicts",
     "with_concept",
     "with_smoothed",

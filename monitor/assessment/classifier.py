@@ -73,7 +73,7 @@ class Assessment:
     posteriors: Mapping[str, FeatureShift]
     recalibration: Recalibration
     reference_version: str
-    hold_out_events: int = 0
+    hold_out_events: int
     """Of the reference, or of the part of it that a segment is held against."""
     based_on: BasedOn = BasedOn.LABEL_SHIFT
     """What `prevalence` rests on; only label shift can justify a recalibration through the class mix."""

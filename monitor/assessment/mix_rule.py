@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, rel_entr
 
 from monitor.arrays import Flags, Vector
 from monitor.priors import PriorEstimate
@@ -113,10 +113,29 @@ def held_against(
     return MixMove(float(factors[k]), float(wanted[k]), statistic, float(p_values[y]), whole or bool(counts.any()))
 
 
+def share_scores(p: Vector, pi: Vector, variances: Vector, events: int, hold_out_events: float) -> Vector:
+    """Standard normal where the mix has not moved, or nearer to 0: also in small windows and for rare classes.
+
+    z = (p - pi) / s with s the error at pi: at the estimate itself a window that came out low claims to be sure of it.
+    Small counts are skewed, so that z is too large where a rare class rises. The signed root of the deviance of
+    n = pi (1 - pi) / s^2 events is not: sqrt(2 n KL(p, pi)) exceeds t with probability e^(-t^2 / 2) at most (Chernoff).
+    Whichever of the two claims less is the score.
+    """
+    errors = _errors(pi, variances, events, hold_out_events)
+    deviance = 2 * pi * (1 - pi) / errors**2 * (rel_entr(p, pi) + rel_entr(1 - p, 1 - pi))
+    z = (p - pi) / errors
+    return np.asarray(np.sign(z) * np.minimum(np.abs(z), np.sqrt(np.maximum(deviance, 0.0))))
+
+
+def _errors(pi: Vector, variances: Vector, events: int, hold_out_events: float) -> Vector:
+    """Of the difference between a window's shares and the hold-out's, where the mix has not moved."""
+    drawn = pi * (1 - pi) * (1 / max(events, 1) + 1 / max(hold_out_events, 1))
+    return np.asarray(np.sqrt(np.maximum(variances + drawn, LEAST_ERROR**2)))
+
+
 def _p_values(p: Vector, pi: Vector, variances: Vector, events: int, hold_out_events: float) -> Vector:
     """Two-sided, of each class."""
-    drawn = pi * (1 - pi) * (1 / max(events, 1) + 1 / max(hold_out_events, 1))
-    return np.asarray(2 * ndtr(-np.abs(p - pi) / np.sqrt(np.maximum(variances + drawn, LEAST_ERROR**2))))
+    return np.asarray(2 * ndtr(-np.abs(p - pi) / _errors(pi, variances, events, hold_out_events)))
 
 
 def _allowed(rules: list[ClassRule], change: Vector) -> Flags:

@@ -3,10 +3,10 @@
 import os
 
 from monitor.kinds.assessed import Assessed
-from monitor.kinds.class_mix import ClassMixAnswer, SmoothedMix
+from monitor.kinds.class_mix import ClassMixAnswer
 from monitor.kinds.classifier import CLASSIFIER
 from monitor.kinds.kind import AnyKind, Declared, Kind
-from monitor.kinds.reading import Answer, AnswerT_co, AnyReading, ModelFacts, Reading, Sample, reading_of
+from monitor.kinds.reading import Answer, AnswerT_co, AnyReading, ModelFacts, Reading, Sample, SmoothedMix, reading_of
 from monitor.kinds.regressor import REGRESSOR
 from monitor.kinds.relation import RelationAnswer
 from monitor.reference import FiledReference, artefact

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.assessment import Assessment, BasedOn
-from monitor.kinds.reading import Sample, strongest
+from monitor.kinds.reading import Sample, SmoothedMix, strongest
 from monitor.performance import MeasureValue
 from monitor.priors import PriorEstimate
 from monitor.recalibration import Recalibration
@@ -27,15 +27,6 @@ class EstimateReading:
     converged: bool
     gap: float
     stop_reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class SmoothedMix:
-    """How much of each class there is now, by all windows so far, in the order of the classes."""
-
-    priors: tuple[float, ...]
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from typing import Any, Generic, TypeVar
 from monitor.arrays import Matrix
 from monitor.assessment import AdaptBy, MixRule, Verdict
 from monitor.kinds.assessed import Assessed
-from monitor.kinds.class_mix import SmoothedMix
-from monitor.kinds.reading import Answer, ModelFacts
+from monitor.kinds.reading import Answer, ModelFacts, SmoothedMix
 from monitor.performance import USUAL_DECISIONS, Decisions
 from monitor.recalibration import May, Recalibration
 from monitor.reference import FiledReference

@@ -20,6 +20,15 @@ Sample = tuple[str, tuple[str, ...], float]
 """A metric's name, its labels after those that say whose it is, and its value; whole numbers are exported exactly."""
 
 
+@dataclass(frozen=True, slots=True)
+class SmoothedMix:
+    """How much of each class there is now, by all windows so far, in the order of the classes."""
+
+    priors: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+
 class Answer(Protocol):
     """What a kind of stream says about a window beyond what all say; it is shown by the kind's own panels."""
 

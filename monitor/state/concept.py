@@ -15,12 +15,12 @@ import msgspec
 import numpy as np
 
 from monitor.arrays import UNLABELLED, present
-from monitor.assessment import Assessment, Test, encode, rfc3339, with_concept
+from monitor.assessment import Assessment, Test, rfc3339, with_concept
 from monitor.labels import Settlement, concept
 from monitor.labels.concept import Stake, Stakes, Usual
 from monitor.ports import Message
 from monitor.reference import FiledReference, Reference
-from monitor.state.alarm_message import SCHEMA_ID, AlarmEvent
+from monitor.state.alarm_message import Event, alarm_message
 from monitor.state.budget import LABELS_PART
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
@@ -204,28 +204,23 @@ class _Watch:
         old, new = state.published, state.shift
         over = old is not None and (new is None or new.since != old.since)
         begun = new is not None and (old is None or over)
-        events = [(old, "resolved")] * over + [(new, "raised")] * begun
+        events: list[tuple[Shift | None, Event]] = [(old, "resolved")] * over
+        events += [(new, "raised")] * begun
         return [self._message(shift, event, state, seen) for shift, event in events if shift is not None]
 
-    def _message(self, shift: Shift, event: str, state: ConceptState, seen: WindowSeen) -> Message:
-        key, since = seen.window.key, rfc3339(shift.since)
+    def _message(self, shift: Shift, event: Event, state: ConceptState, seen: WindowSeen) -> Message:
         resolved = f"{SERIES}: the last windows speak {RESOLVED_ODDS:.0f} to 1 against it"
-        said = AlarmEvent(
-            schema=SCHEMA_ID,
-            id=f"{key.stream}/{SERIES}/{since}",
-            state=event,
-            stream=key.stream,
-            segment="",
-            series=SERIES,
-            since=since,
-            window=key.id,
-            end=rfc3339(key.end),
+        return alarm_message(
+            seen.window.key,
+            event,
+            SERIES,
+            since=shift.since,
             windows=shift.windows,
             size=(2 * log(self.threshold) / shift.windows) ** 0.5,
             once_in=self.threshold,
             reason=self.words(state) if event == "raised" else resolved,
+            alert="ShiftwatchConceptShift",
         )
-        return Message("alarms", said.id.encode(), encode(said))
 
 
 def _lasting(state: ConceptState, shift: Shift, step: float) -> ConceptState:

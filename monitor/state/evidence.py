@@ -1,9 +1,9 @@
 """Alarms with a budget: evidence of a change that small windows gather together, at a guaranteed rate of false alarms.
 
 Series: the share of each class, in both directions, the distance of each feature, and the fit. Each is a score that is
-standard normal without a change. (What late labels say of the scores is another one: `concept`.) An alarm begins when
-the evidence of a series is as large as its part of the budget asks for, and ends when windows have spoken against it:
-three messages with one id, `raised`, `updated` and `resolved`.
+standard normal without a change, or nearer to 0. (What late labels say of the scores is another one: `concept`.) An
+alarm begins when the evidence of a series is as large as its part of the budget asks for, and ends when windows have
+spoken against it: three messages with one id, `raised`, `updated` and `resolved`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 from scipy.special import ndtri
 
-from monitor.assessment import encode, rfc3339
+from monitor.assessment import Assessment, rfc3339, share_scores, spread
 from monitor.ports import Message
 from monitor.reference import FiledReference
 from monitor.shifts import SeriesEvidence
-from monitor.state.alarm_message import SCHEMA_ID, AlarmEvent
+from monitor.state.alarm_message import Event, alarm_message
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
 from monitor.tolerances import CALM_EVIDENCE, RESOLVED_ODDS, SCORE_LIMIT
@@ -82,16 +82,17 @@ def evidence(plan: StatePlan, reference: FiledReference) -> Concern[EvidenceStat
         if not isinstance(seen, WindowSeen) or seen.assessment.verdict.silent:
             return Advanced(state)
         rate = budget.of_events(seen.window.key.segment, awaiting=plan.awaiting)
-        if seen.window.key.start < state.until or not rate:
+        if seen.window.key.start < state.until or not seen.assessment.recalibration.complete or not rate:
             return Advanced(state)
-        return _advanced(state, seen, rate, seen.window.events / (seen.window.events + reference.events))
+        held = seen.assessment.hold_out_events if isinstance(seen.assessment, Assessment) else reference.events
+        return _advanced(state, seen, rate, seen.window.events / max(seen.window.events + held, 1))
 
     return Concern("evidence", version=1, state=EvidenceState, advance=advance, new_reference="begins anew")
 
 
 def scores(seen: WindowSeen) -> dict[str, dict[str, float]]:
     """The series of a window."""
-    shares = seen.reading.answer.levels()
+    shares = _shares(seen.assessment) if isinstance(seen.assessment, Assessment) else {}
     moves = [(f"distance of {name}", shift.move) for name, shift in seen.assessment.features.items()]
     fit = seen.assessment.tests.get(FIT)
     p_values = [min(2 * min(move.p_value, move.missing_p), 1.0) for _, move in moves]
@@ -105,6 +106,17 @@ def scores(seen: WindowSeen) -> dict[str, dict[str, float]]:
         "fit": {"fit": normal[-1]} if fits else {},
     }
     return {group: series for group, series in found.items() if series}
+
+
+def _shares(assessment: Assessment) -> dict[str, float]:
+    """Of each class, of two classes of one: the other says the same."""
+    mix, first = assessment.prevalence, 1 if len(assessment.classes) == 2 else 0
+    held = share_scores(
+        mix.priors, assessment.source_priors, spread(mix), assessment.events, assessment.hold_out_events
+    )
+    return {
+        f"share of {name}": score for name, score in zip(assessment.classes[first:], held[first:].tolist(), strict=True)
+    }
 
 
 class _Row(NamedTuple):
@@ -175,19 +187,17 @@ def _raised(series: SeriesState, threshold: float) -> OpenAlarm:
     return OpenAlarm(series.since, series.windows, series.total, round(exp(threshold), 1))
 
 
-def _went_on(alarm: OpenAlarm, step: float) -> tuple[OpenAlarm, str]:
+def _went_on(alarm: OpenAlarm, step: float) -> tuple[OpenAlarm, Event | None]:
     """With one window more: the odds for no shift against one of the alarm's size decide whether it is over."""
     against = max(0.0, round(alarm.against + alarm.size**2 / 2 - alarm.size * step, 6))
     windows = alarm.windows + 1
     alarm = OpenAlarm(alarm.since, windows, round(alarm.total + step, 6), alarm.threshold, against)
     if against > log(RESOLVED_ODDS) or alarm.size <= 0:
         return alarm, "resolved"
-    return alarm, "updated" if windows & (windows - 1) == 0 else ""
+    return alarm, "updated" if windows & (windows - 1) == 0 else None
 
 
-def _message(seen: WindowSeen, name: str, alarm: OpenAlarm, state: str) -> Message:
-    key = seen.window.key
-    of = f"{key.stream}/{key.segment}".rstrip("/")
+def _message(seen: WindowSeen, name: str, alarm: OpenAlarm, state: Event) -> Message:
     since = rfc3339(alarm.since)
     words = {
         "raised": f"{name}: {alarm.size:.2g} standard errors a window on average since {since}; by chance so much "
@@ -195,19 +205,14 @@ def _message(seen: WindowSeen, name: str, alarm: OpenAlarm, state: str) -> Messa
         "updated": f"{name}: still {alarm.size:.2g} standard errors a window on average since {since}",
         "resolved": f"{name}: the last windows speak {RESOLVED_ODDS:.0f} to 1 against it",
     }
-    event = AlarmEvent(
-        schema=SCHEMA_ID,
-        id=f"{of}/{name}/{since}",
-        state=state,
-        stream=key.stream,
-        segment=key.segment,
-        series=name,
-        since=since,
-        window=key.id,
-        end=rfc3339(key.end),
+    return alarm_message(
+        seen.window.key,
+        state,
+        name,
+        since=alarm.since,
         windows=alarm.windows,
         size=alarm.size,
         once_in=alarm.threshold,
         reason=words[state],
+        alert="ShiftwatchEvidence",
     )
-    return Message("alarms", event.id.encode(), encode(event))

@@ -6,18 +6,30 @@ Scores are those of windows without a change: x_t = sqrt(rho) g + sqrt(1 - rho) 
 of the reference, drawn once for each series; rho = 0 is a reference without error, rho = .5 windows as large as theirs.
 At c = 3,300 windows between false alarms all detectors see the same scores. Those beside the e-detector: an alarm at
 two of three windows beyond 2.576 (either side), and River's ADWIN, Page-Hinkley and KSWIN with their defaults.
+
+The last two tables are of windows of 100 events that are assessed as the service does it, with references of their own:
+the same assessments, shown to the concern with the budget. Detection is told of the share that moves, by so many
+standard errors of a window; the budget is that of the whole stream, of which this share has a quarter.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 from river import drift
 
 from monitor.arrays import Matrix, Vector
+from monitor.assessment import assess
+from monitor.reference.classifier import Reference
 from monitor.shifts.evidence import SeriesEvidence
+from monitor.state import AlarmEvent, Budget, EvidenceState, StatePlan, WindowSeen
+from monitor.state.evidence import evidence
 from monitor.tolerances import CALM_EVIDENCE
+from monitor.windows import Window, WindowKey, WindowSummary
 from tests.bench import tables
 from tests.bench.options import options
+from tests.service import streams
 
 BUDGET = 3_300
 """Windows between false alarms at least, on average: the figure of two windows of three at 1 %."""
@@ -25,6 +37,8 @@ CALM = 100
 """Windows before the shift."""
 SHIFTS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0)
 PATIENCE = 3_000
+EVENTS, ERROR, BEFORE = 100, 0.063, 30
+"""Of an assessed window: its events, the standard error of its share, and how many come before the shift."""
 
 Shape = Callable[[Vector], Vector]
 SHAPES: dict[str, Shape] = {
@@ -127,8 +141,70 @@ def false_alarms(windows: int) -> str:
     return tables.markdown(columns, rows)
 
 
+def reference_of(hold_out: int, prior: float, seed: int) -> Reference:
+    """Of scores of two classes."""
+    posteriors, labels = streams.scores(hold_out, prior, seed=seed)
+    return Reference.fit(posteriors, labels, classes=["no", "yes"], stream="s")
+
+
+def assessed(mixes: Sequence[float], reference: Reference, seed: int) -> Iterator[WindowSeen]:
+    """Windows with these shares."""
+    for number, share in enumerate(mixes):
+        posteriors, _ = streams.scores(EVENTS, share, seed=100_000 * seed + number)
+        window = replace(Window.of(posteriors), key=WindowKey("s", "", number * 60, number * 60 + 60))
+        yield WindowSeen(assess(window, reference), WindowSummary.of(window, 2), 0.0)
+
+
+def raised(course: Iterable[WindowSeen], reference: Reference, rate: float) -> Iterator[tuple[int, str]]:
+    """The number of the window and the series of each alarm, with a budget of so many a window."""
+    concern, state = evidence(StatePlan(budget=Budget.of(rate)), reference), EvidenceState()
+    assert concern is not None
+    for number, seen in enumerate(course):
+        advanced = concern.advance(state, seen)
+        state = advanced.state
+        for message in advanced.messages:
+            event = msgspec.json.decode(message.value, type=AlarmEvent)
+            if event.state == "raised":
+                yield number, event.series
+
+
+def assessed_false_alarms(
+    windows: int, references: int, cases: Sequence[tuple[int, float]] = ((20_000, 0.3), (20_000, 0.05), (500, 0.3))
+) -> str:
+    """Calm windows that were assessed, by budget."""
+    rows = []
+    for hold_out, prior in cases:
+        counts = {once_in: list[int]() for once_in in (100, 1_000)}
+        for seed in range(1, references + 1):
+            reference = reference_of(hold_out, prior, seed)
+            course = list(assessed([prior] * windows, reference, seed))
+            for once_in, found in counts.items():
+                found.append(len(list(raised(course, reference, 1 / once_in))))
+        for once_in, found in counts.items():
+            total = windows * references
+            shown = (f"{total:,}", f"one in {once_in:,}", f"{total / once_in:.0f}", str(sum(found)), str(max(found)))
+            rows.append((f"{hold_out:,}", f"{prior:g}", *shown))
+    columns = ("hold-out", "share", "windows", "budget", "allowed", "came", "of the worst reference")
+    return tables.markdown(columns, rows)
+
+
+def assessed_delays(courses: int) -> str:
+    """Windows from the shift of a share to its alarm, at one false alarm of this share in 3,300 windows."""
+    rows, series = [], 4
+    for shift, patience in ((0.5, 240), (1.0, 80), (2.0, 30), (3.0, 20)):
+        found = []
+        for seed in range(1, courses + 1):
+            reference = reference_of(20_000, 0.3, seed)
+            mixes = [0.3] * BEFORE + [0.3 + shift * ERROR] * patience
+            alarms_of = raised(assessed(mixes, reference, seed), reference, series / (2 * BUDGET))
+            after = (at - BEFORE + 1 for at, name in alarms_of if name == "share of yes rises" and at >= BEFORE)
+            found.append(next(after, patience))
+        rows.append((f"{shift:g} s.e.", f"{np.mean(found):.1f}", f"{np.median(found):.0f}"))
+    return tables.markdown(("shift", "windows on average", "median"), rows)
+
+
 def main() -> None:
-    """Both tables."""
+    """All tables."""
     given = options(__doc__).parse_args()
     quick = given.quick
     text = "\n".join(
@@ -147,6 +223,12 @@ def main() -> None:
             "## False alarms without a shift",
             "",
             false_alarms(5_000 if quick else 100_000),
+            "## The same on assessed windows of 100 events",
+            "",
+            assessed_false_alarms(50 if quick else 1_500, 2 if quick else 10),
+            "## Windows until a shift is noticed, on assessed windows",
+            "",
+            assessed_delays(2 if quick else 20),
         ]
     )
     print(text)

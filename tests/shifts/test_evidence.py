@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import binom
 
+from monitor.assessment import share_scores
 from monitor.shifts.evidence import SeriesEvidence, windows_to_notice
 from monitor.tolerances import EVIDENCE_SIZES
 from tests.bench.alarms import CALM, alarms, first, scores, two_of_three
@@ -40,6 +42,22 @@ def test_shared_error_that_is_not_allowed_for_breaks_the_budget() -> None:
     """Without the correction: the windows of one reference have its error in common."""
     raised = np.sum(list(alarms(scores(100, 1_000, 0.3, seed=4), 0.0, threshold=200)), axis=0)
     assert raised.mean() > 2 * 1_000 / 200
+
+
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.3, 0.5])
+def test_shares_of_rare_classes_in_small_windows_are_scores_that_a_guarantee_may_rest_on(share: float) -> None:
+    """Exactly, for classes that are told without error."""
+    x, chances = np.arange(101) / 100, binom.pmf(np.arange(101), 100, share)
+    u = np.array([share_scores(np.array([one]), np.array([share]), np.zeros(1), 100, 1e9)[0] for one in x])
+    for size in EVIDENCE_SIZES:
+        for side in (u, -u):
+            assert chances @ np.exp(size * side - size**2 / 2) < 1.02
+
+
+def test_scores_by_the_errors_that_windows_claim_are_none() -> None:
+    x, chances = np.arange(101) / 100, binom.pmf(np.arange(101), 100, 0.05)
+    scores_of = (0.05 - x) / np.sqrt(np.maximum(x * (1 - x), 0.01) / 100)
+    assert chances @ np.exp(3 * scores_of - 4.5) > 100
 
 
 @pytest.mark.parametrize(("shift", "soon"), [(0.5, 65), (1.0, 20), (2.0, 6.5), (3.0, 3.7)])

@@ -1,21 +1,26 @@
 """Alarms with a budget, on assessed windows: raised once, gone on with, resolved, and the same whatever the cuts."""
 
+import itertools
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from connectors.memory import MemoryLog
 from monitor.assessment import assess
+from monitor.assessment.completeness import as_far_as_seen
 from monitor.errors import ConfigurationError
 from monitor.reference.classifier import Reference
 from monitor.settings import Config, load
 from monitor.state import Budget, EvidenceState, StatePlan, WindowSeen, concerns_of
-from monitor.windows import Window, WindowKey, WindowSummary
+from monitor.state.alarm_message import silencing
+from monitor.windows import Gap, Origin, Window, WindowKey, WindowSummary
 from tests.service import streams
 from tests.state.test_states import run, taken_up
 
@@ -60,6 +65,50 @@ def test_a_shift_of_one_standard_error_is_raised_once_updated_and_resolved() -> 
     assert 31 <= raised <= 65
     assert "by chance so much evidence comes about once in" in str(events[0]["reason"])
     assert not taken_up(log, concerns)[0].of("s").state(EvidenceState).alarms
+
+
+def test_an_alarm_says_how_to_be_quiet_about_it_until_when() -> None:
+    log = run(windows([0.3] * 5 + [0.5] * 20 + [0.3] * 10, many()), concerns_of(PLAN, many()))
+    of_one = [one for one in said(log) if one["series"] == "share of yes rises"]
+    raised, updated, resolved = of_one[0], of_one[1], of_one[-1]
+    assert raised["silence"] == (
+        "amtool silence add 'alertname=\"ShiftwatchEvidence\"' 'stream=\"s\"' 'segment=\"\"' "
+        f"--end={raised['silence_until']} --comment=known"
+    )
+    for known, later in itertools.pairwise(one for one in of_one if one["state"] != "resolved"):
+        assert str(known["silence_until"]) >= str(later["end"])
+    assert updated["silence_until"] > raised["silence_until"]
+    assert (resolved["state"], resolved["silence_until"], resolved["silence"]) == ("resolved", "", "")
+
+
+def test_names_with_quotes_and_spaces_are_silenced_as_they_are() -> None:
+    command = silencing("ShiftwatchEvidence", 'it\'s "new"', "a=b c", "2026-11-19T00:00:00Z")
+    assert shlex.split(command)[3:6] == [
+        'alertname="ShiftwatchEvidence"',
+        'stream="it\'s \\"new\\""',
+        'segment="a=b c"',
+    ]
+
+
+def test_windows_that_lack_events_by_a_fault_are_no_evidence() -> None:
+    course = windows([0.3] * 5 + [0.6] * 10, many())
+    lacking = [
+        replace(seen, assessment=as_far_as_seen(replace(seen.assessment, origin=Origin(gaps=(Gap.SKIPPED,)))))
+        for seen in course
+    ]
+    assert said(run(course, concerns_of(PLAN, many())))
+    assert not said(run(lacking, concerns_of(PLAN, many())))
+
+
+def test_a_segment_shares_the_error_of_its_own_part_of_the_hold_out() -> None:
+    """Its windows are held against that part: with all of the hold-out they would pass its error for a change."""
+    posteriors, labels = streams.scores(5_000, 0.3, seed=1)
+    countries = pd.DataFrame({"country": np.where(np.arange(labels.size) < 300, "BE", "FR")})
+    reference = Reference.fit(posteriors, labels, classes=["no", "yes"], stream="s", segments=countries)
+    rows, _ = streams.scores(100, 0.3, seed=2)
+    window = replace(Window.of(rows), key=WindowKey("s", "country=BE", 0, 60))
+    assert assess(window, reference).hold_out_events < 400
+    assert assess(replace(window, key=WindowKey("s", "", 0, 60)), reference).hold_out_events == 5_000
 
 
 def test_calm_windows_raise_no_more_than_the_budget_allows() -> None:

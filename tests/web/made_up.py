@@ -225,6 +225,7 @@ def assessed(
         posteriors={},
         recalibration=_recalibration(classes, priors, apply),
         reference_version="0123456789abcdef",
+        hold_out_events=7_000,
         harm=Harm(0.4, 0.3, 1.2, 0.6, 0.21, 0.2),
         performance=_performance(verdict),
     )

@@ -109,7 +109,6 @@ def segments(card: ClassifierCard) -> Shown | None:
 
 
 PANELS: tuple[Panel, ...] = (
-    panels.alarms,
     headline,
     panels.verdicts,
     classes,

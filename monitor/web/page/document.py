@@ -11,7 +11,7 @@ from monitor.web.page import charts, classifier, regressor
 from monitor.web.page.charts import Bins
 from monitor.web.page.panels import COMMON, Card, shown
 from monitor.web.templates import render
-from monitor.web.words import number, seconds
+from monitor.web.words import moment, number, seconds
 
 MOST_STREAMS = 12
 """Shown in full on one page; of more, each has a line and a page of its own."""
@@ -29,6 +29,7 @@ def document(snapshot: Snapshot, now: float, stream: str = "") -> str:
         version=__version__,
         now=int(now * 1e6),
         moved=_moved(snapshot, names),
+        alarms=_alarms(snapshot, names),
         overview=_overview(snapshot, now) if len(snapshot.facts) > 1 and not stream else [],
         streams=[_stream(snapshot, name, now) for name in names] if len(names) <= MOST_STREAMS else [],
         flow=_flow(snapshot.flow, snapshot.started, now),
@@ -50,6 +51,20 @@ def _moved(snapshot: Snapshot, names: Sequence[str]) -> int:
     """What a browser's tab says: how many streams have moved."""
     tracks = (_whole(snapshot, name) for name in names)
     return sum(track is not None and track.latest.verdict.moved for track in tracks)
+
+
+def _alarms(snapshot: Snapshot, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Those that are open, of all streams and their segments: the one that began first comes first."""
+    found = sorted(
+        (alarm.since, stream, segment, series, alarm)
+        for stream in names
+        for segment, track in snapshot.tracks.get(stream, {}).items()
+        for series, alarm in track.open_alarms.items()
+    )
+    return [
+        (stream, segment or "whole stream", series, moment(since), number(alarm.windows), number(alarm.size))
+        for since, stream, segment, series, alarm in found
+    ]
 
 
 def _overview(snapshot: Snapshot, now: float) -> list[Mapping[str, Any]]:

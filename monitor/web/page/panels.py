@@ -17,7 +17,7 @@ from monitor.labels import OutcomeResult
 from monitor.observers import StreamFacts, Track
 from monitor.web.page import charts
 from monitor.web.page.charts import Bins
-from monitor.web.words import moment, number, p_value, span
+from monitor.web.words import number, p_value, span
 
 MOST_CHANGES = 6
 MOST_FEATURES = 10
@@ -79,22 +79,6 @@ def headline(card: Card[Any]) -> Shown:
         "stale": card.now - card.track.assessed_at if card.track.stale(card.now) else None,
         "changes": card.track.changes.found[-1].series[:MOST_CHANGES] if card.track.changes.found else (),
     }
-
-
-def alarms(card: Card[Any]) -> Shown | None:
-    """The alarms that are open, of the stream and of its segments."""
-    rows = [
-        (
-            segment or "whole stream",
-            series,
-            moment(alarm.since),
-            number(alarm.windows),
-            number(alarm.size),
-        )
-        for segment, track in sorted(card.tracks.items())
-        for series, alarm in track.open_alarms.items()
-    ]
-    return {"rows": rows} if rows else None
 
 
 def verdicts(card: Card[Any]) -> Shown:
@@ -167,5 +151,5 @@ def recent(card: Card[Any]) -> Shown:
     return {"rows": rows}
 
 
-COMMON: tuple[Panel, ...] = (alarms, headline, verdicts, features, trust, events, recent)
+COMMON: tuple[Panel, ...] = (headline, verdicts, features, trust, events, recent)
 """The panels of a kind that has none of its own."""

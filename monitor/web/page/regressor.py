@@ -31,7 +31,6 @@ def segments(card: RegressorCard) -> Shown | None:
 
 
 PANELS: tuple[Panel, ...] = (
-    panels.alarms,
     panels.headline,
     panels.verdicts,
     error,
