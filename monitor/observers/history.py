@@ -183,6 +183,8 @@ class History:
         before, reading = self._snapshot, assessed.reading
         stream = reading.key.stream
         dropped = {**before.dropped, stream: before.dropped.get(stream, 0) + before.caps.dropped(reading)}
+        # In a backlog one turn closes the windows of hours: each is a sign of life.
+        before = replace(before, flow=replace(before.flow, last_turn=self.now()))
         if reading.key.segment:
             return replace(before, dropped=dropped)
         self._waiting_since.pop(stream, None)

@@ -96,6 +96,15 @@ def test_ready_means_that_partitions_are_read_and_the_loop_turns(story: Story) -
     assert not_ready(story.history) == "the loop has not turned for 120 s"
 
 
+def test_a_backlog_whose_windows_come_is_progress_however_long_one_turn_takes(story: Story) -> None:
+    for _ in range(10):
+        story.now += MINUTE // 2
+        story.window()
+        assert not_ready(story.history) == ""
+    story.now += 2 * MINUTE
+    assert not_ready(story.history) == "the loop has not turned for 120 s"
+
+
 def test_a_token_is_asked_of_everybody_but_probes(story: Story) -> None:
     with serving(ServerSettings(port=0, token="s3cret-token"), story.history) as url:
         for path in ("/", "/metrics", "/api/streams", "/assets/live.js", "/nothing"):
