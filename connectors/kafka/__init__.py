@@ -99,7 +99,8 @@ def open_pair(source: SourceSettings, sink: SinkSettings) -> tuple[KafkaSource, 
     if problems or source.group is None:
         raise ConfigurationError(problems)
     reading = KafkaSource(source, _driver(source.connection).reader, Guard())
-    writer = _writer(_transactional_id(sink, source.group, source.instance))
+    pinned = "-".join(map(str, sorted(source.partitions)))
+    writer = _writer(_transactional_id(sink, source.group, source.instance or pinned or None))
     return reading, KafkaSink(sink, writer, SourceGroup(reading), Guard())
 
 

@@ -92,6 +92,9 @@ class SourceSettings:
     group: str | None = None
     """The consumer group. Needed for several members and for a Kafka sink; without one this process reads everything,
     and its positions live with whatever sink it feeds."""
+    partitions: tuple[int, ...] = ()
+    """These partitions of every topic and no others, for good: the group keeps their positions and shares nothing out.
+    For members whose late labels wait on a disk of their own. Give each partition to one member."""
     instance: str | None = None
     """A name of this member that survives restarts: static membership, and a stable transactional id."""
     start: str = "earliest"
@@ -112,10 +115,19 @@ class SourceSettings:
     stall_timeout: Duration = _FIVE_MINUTES
     """Without progress on a partition that has records waiting, after which the process ends."""
 
+    @property
+    def joins(self) -> bool:
+        """Whether the group shares partitions out, to whoever is in it."""
+        return self.group is not None and not self.partitions
+
     def problems(self) -> Iterator[str]:
         """What the types cannot say."""
         if not self.topics or not all(self.topics):
             yield "want `topics` to name at least one topic"
+        if self.partitions and (self.group is None or self.instance is not None):
+            yield "want a `group` beside `partitions`, which keeps their positions, and no `instance`: nobody joins it"
+        if min(self.partitions, default=0) < 0 or len(set(self.partitions)) < len(self.partitions):
+            yield f"want `partitions` of at least 0, each once, got {list(self.partitions)}"
         if self.instance is not None and self.group is None:
             yield "want a `group` beside `instance`: a static member is a member"
         if self.start not in ("earliest", "latest") and _time(self.start) is None:

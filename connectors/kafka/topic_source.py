@@ -80,10 +80,10 @@ class KafkaSource:
         topics = self.settings.topics
         self._count_partitions()
         self._member_since = self._clock()
-        if self.settings.group is not None:
+        if self.settings.joins:
             self._reader.subscribe(topics)
         else:
-            self._reader.assign(self._everything)
+            self._reader.assign(self._pinned() if self.settings.partitions else self._everything)
         return ()
 
     def reassigned(self, settle: Callable[[], None]) -> Reassignment | None:
@@ -111,9 +111,9 @@ class KafkaSource:
         came = self._begin(ours - (before - gone))
         self._look_again()
         self._doubtful = frozenset()
-        self._membership = self._reader.membership()
+        self._membership = self._reader.membership() if self.settings.joins else self._reader.outsider()
         log.debug("partitions gone: %s; came: %s", sorted(p.name for p in gone), sorted(came))
-        if self.settings.group is not None and not self._next:
+        if self.settings.joins and not self._next:
             log.warning("this member of group %s has no partitions: are there more members?", self.settings.group)
         return Reassignment(gone=frozenset(partition.name for partition in gone), came=came)
 
@@ -123,7 +123,7 @@ class KafkaSource:
             fetched = self._fetch(timeout)
         now = self._clock()
         self._statistics = replace(self._statistics, polls=self._statistics.polls + 1, last_poll=now)
-        if self.settings.group is not None:
+        if self.settings.joins:
             self._check_membership(now)
         self._watch(now)
         if self._reader.changed() or self._doubtful:
@@ -249,7 +249,7 @@ class KafkaSource:
         )
 
     def _unassigned(self) -> float:
-        settled = self.settings.group is None or self._reader.membership() is not None
+        settled = not self.settings.joins or self._reader.membership() is not None
         return 0.0 if settled else self._clock() - self._member_since
 
     def _lagging(self) -> dict[Partition, int]:
@@ -288,6 +288,11 @@ class KafkaSource:
             self._look_again()
 
     @property
+    def handed_out(self) -> bool:
+        """Whether other members have partitions, and may get ours."""
+        return self.settings.joins and bool(self._next) and not self._all_ours
+
+    @property
     def _all_ours(self) -> bool:
         return self._everything <= frozenset(self._next)
 
@@ -312,6 +317,15 @@ class KafkaSource:
         self._everything |= frozenset(self._next)
         self._sharing.assigned(self._clock())
         self._counted = float("-inf")
+
+    def _pinned(self) -> frozenset[Partition]:
+        """The partitions that the settings name; an error names those that are none."""
+        named = {Partition(topic, each) for topic in self.settings.topics for each in self.settings.partitions}
+        if strangers := named - self._everything:
+            raise ConnectorError(
+                f"`partitions` in [source]: there is no {', '.join(each.name for each in sorted(strangers))}"
+            )
+        return frozenset(named)
 
     def _count_partitions(self) -> None:
         self._everything = frozenset(
@@ -457,7 +471,7 @@ class KafkaSource:
             assigned=now.assigned + many * (kind == "assigned"),
             revoked=now.revoked + many * (kind == "revoked"),
             lost=now.lost + many * (kind == "lost"),
-            rebalances=now.rebalances + (kind == "assigned" and self.settings.group is not None),
+            rebalances=now.rebalances + (kind == "assigned" and self.settings.joins),
         )
 
 

@@ -264,6 +264,11 @@ class SharedOut(Protocol):
         """The streams of which this member and others get events just now."""
         ...
 
+    @property
+    def handed_out(self) -> bool:
+        """Whether other members have partitions, and may get those of this one."""
+        ...
+
     def saw(self, partition: str, streams: Mapping[str, tuple[int, int]]) -> None:
         """A batch of this partition held events of these streams, the oldest and the newest at these times."""
         ...

@@ -10,7 +10,7 @@ they took lately, by the labels that had come when that one closed; at its own o
 """
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -73,6 +73,11 @@ class Ledger:
         """Those among them that the commit under way publishes."""
         self._kept: list[tuple[str, int, str]] = []
         """Windows kept since the last commit."""
+
+    @property
+    def streams(self) -> Collection[str]:
+        """Those that await labels."""
+        return self._streams.keys()
 
     def begin(self, progress: Iterable[PartitionProgress]) -> None:
         """Take up where commits say: outcomes that came with them are out, whatever became of the store since."""

@@ -128,6 +128,8 @@ class Service:
         self._correcting = Correcting(watched, self._states.committed_of)
         self._whole = WholeWindows(source, {stream: each.spread for stream, each in watched.items()}, self._tell)
         self._refused = False
+        self._begun = False
+        """Whether partitions have come. A member that comes later is refused; those that are there go on."""
         self._uncommitted = False
         """Whether records were read that no checkpoint counts yet."""
         self._stop: Callable[[], bool] = lambda: False
@@ -360,6 +362,9 @@ class Service:
         if change.came:
             self._states.begin()
         self._remember()
+        if change.came and not self._begun:
+            self._begun = True
+            self._whole.check_waiting(self._ledger.streams)
         self._tell(Reassigned(came=frozenset(change.came), gone=change.gone))
 
     def _remember(self) -> None:

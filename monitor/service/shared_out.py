@@ -7,6 +7,7 @@ do. With `spread = "parts"` each member publishes its part, under a key of its o
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
+from monitor.errors import ConnectorError
 from monitor.events import DecodedBatch
 from monitor.ports import Message, SharedOut, Source
 from monitor.service.notices import Happening, StreamsSpread, WindowRefused
@@ -38,6 +39,15 @@ class WholeWindows:
     def ours(self, streams: Collection[str]) -> Collection[str]:
         """Which of these streams come to this member."""
         return streams if self._source is None else self._source.brings(streams)
+
+    def check_waiting(self, awaiting: Collection[str]) -> None:
+        """At the start: windows that wait for labels do so on this process's disk; their partitions must stay here."""
+        if awaiting and self._source is not None and self._source.handed_out:
+            raise ConnectorError(
+                f"windows of {', '.join(awaiting)} wait for their labels on this process's disk, and the group shares "
+                "partitions out to other members: where one moves, its waiting windows are lost. Name the partitions "
+                "of each member (`partitions = [0, 2]` in [source]), or run one member"
+            )
 
     def publishable(self, window: Window) -> Window | None:
         """The window, or the part that it is; None if that is not to be published."""

@@ -23,7 +23,7 @@ from monitor import Reference, Window, assess
 from monitor.performance import Decisions, Scores, measures
 from tests.bench import tables
 from tests.bench.options import options, pythons
-from tests.bench.performance.cbpe import estimates
+from tests.bench.performance.cbpe import Peer, formula, nannyml
 from tests.bench.performance.problems import DATA, MODELS, unit, windows
 
 WINDOWS = 5
@@ -33,7 +33,7 @@ Row = tuple[str, str, bool, str, float, float, float, float, float, float, float
 """Data, model, shifted, measure; truth; ours with interval; CBPE with interval."""
 
 
-def judged(name: str, model: str, folder: Path, seed: int, python: str | None) -> Iterator[Row | None]:
+def judged(name: str, model: str, folder: Path, seed: int, cbpe: Peer) -> Iterator[Row | None]:
     """Every measure of every window of one split; None for a window of which nothing is published."""
     one = unit(name, model, folder, seed)
     classes = one.hold_out.shape[1]
@@ -42,7 +42,7 @@ def judged(name: str, model: str, folder: Path, seed: int, python: str | None) -
     every = measures(classes, 1, costs=False, ranking=True)
     claimed = [measure for measure in every if measure in CLAIMED]
     drawn = [(shifted, *each) for shifted in (False, True) for each in windows(one, shifted, WINDOWS, seed)]
-    peer = estimates(one.hold_out, one.labels, [p for _, p, _ in drawn], claimed, python)
+    peer = cbpe(one.hold_out, one.labels, [p for _, p, _ in drawn], claimed)
     for (shifted, p, y), theirs in zip(drawn, peer, strict=True):
         found = assess(Window.of(p), reference, decisions=Decisions(ranking=True)).performance
         if found.withheld:
@@ -129,13 +129,14 @@ def main() -> None:
     given = parser.parse_args()
     warnings.filterwarnings("ignore", module="sklearn")
     python = pythons(given.peer).get("nannyml")
+    cbpe = nannyml(python) if python else formula
     kept = given.state.read_text(encoding="utf-8").splitlines() if given.state and given.state.exists() else []
     done = {tuple(line["unit"]): line["rows"] for line in map(json.loads, kept)}
     for seed in range(1 if given.quick else given.seeds):
         for name in DATA:
             for model in MODELS:
                 if (key := (name, model, seed)) not in done:
-                    done[key] = list(judged(name, model, given.data, seed, python))
+                    done[key] = list(judged(name, model, given.data, seed, cbpe))
                     if given.state:
                         with given.state.open("a", encoding="utf-8") as file:
                             file.write(json.dumps({"unit": key, "rows": done[key]}) + "\n")
