@@ -25,6 +25,7 @@ class OneMembersShare(MemorySource):
     """Of a topic that is keyed anew after some minutes."""
 
     member = "one"
+    handed_out = False
 
     def __init__(self, records: Mapping[str, list[bytes | None]], unknown: int = 0) -> None:
         super().__init__(records, batch=50)
