@@ -98,6 +98,8 @@ class JsonlSource:
         self._lines: dict[str, Lines] = {}
         self._turn: list[str] = []
         self._came: dict[str, Progress | None] = {}
+        self._marks: dict[str, tuple[int, str]] = {}
+        """By file: an offset, and what stands before it."""
         self._listed = 0.0
 
     def start(self, checkpoint: Checkpoint | None) -> Collection[str]:
@@ -105,7 +107,8 @@ class JsonlSource:
         progress = checkpoint.progress if checkpoint else {}
         texts = self._texts()
         for name, text in texts.items():
-            self._open(name, text, progress[name].offset if name in progress else 0)
+            self._open(name, text, progress.get(name, Progress(0)))
+        self._marks = {name: (each.offset, each.mark) for name, each in progress.items()}
         return progress.keys() - texts.keys()
 
     def reassigned(self, _: Callable[[], None]) -> Reassignment | None:
@@ -121,6 +124,14 @@ class JsonlSource:
             self._wait(timeout)
             batch = self._next(held)
         return [] if batch is None else [batch]
+
+    def mark(self, partition: str, offset: int) -> str:
+        """What stands in a file before an offset; asked of each file with each commit, and read where that moved."""
+        known = self._marks.get(partition)
+        lines = self._lines.get(partition)
+        if lines is not None and (known is None or known[0] != offset):
+            known = self._marks[partition] = (offset, lines.text.mark(offset))
+        return "" if known is None else known[1]
 
     def partitions(self) -> Sequence[str]:
         """The files that are not read to their end."""
@@ -161,8 +172,15 @@ class JsonlSource:
         follow = self._options.follow
         return {file.name: GzipText(file) if file.suffix == ".gz" else PlainText(file, follow) for file in files}
 
-    def _open(self, name: str, text: TextSource, offset: int) -> None:
+    def _open(self, name: str, text: TextSource, progress: Progress) -> None:
+        offset = progress.offset
         text.seek(offset)
+        if progress.mark and text.mark(offset) not in {"", progress.mark}:
+            raise ConnectorError(
+                f"{name}: this is not the file that was read up to byte {offset}: other lines stand before it. Give "
+                "the file that was read its name back until it is read to its end; to read this one from its "
+                "beginning, give it a name of its own in a directory that is read, or write to new results"
+            )
         self._lines[name] = Lines(name, text, offset, self._options.max_record_bytes, CHUNK_BYTES)
         self._turn.append(name)
 
@@ -173,7 +191,7 @@ class JsonlSource:
         self._listed = time.monotonic()
         for name, text in self._texts().items():
             if name not in self._lines:
-                self._open(name, text, 0)
+                self._open(name, text, Progress(0))
                 self._came[name] = None
 
     def _next(self, held: Collection[str]) -> RawBatch | None:

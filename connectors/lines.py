@@ -7,6 +7,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Protocol, overload
 
@@ -19,6 +20,10 @@ from monitor.ports import RawBatch
 
 Offsets = NDArray[np.int64]
 
+GONE = "gone"
+"""The mark of a file that was taken away since it was read: no other one is it."""
+MARKED_BYTES = 4_096
+"""Before an offset, by which a file is known again: some lines, each with its own time and scores."""
 _LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
 # A record of so few bytes cannot nest deeper than 750: far from the depth at which a decoder gives up, which is another
 # for records in one text and for one alone. Longer ones gain little by company.
@@ -41,6 +46,10 @@ class TextSource(Protocol):
 
     def more(self) -> bool:
         """Whether a read would bring something."""
+        ...
+
+    def mark(self, offset: int) -> str:
+        """What stands before an offset, in short; empty where that would take reading it all again."""
         ...
 
     @property
@@ -83,6 +92,17 @@ class PlainText:
         self._offset += len(data)
         self.ended = not data and not self._follow
         return data
+
+    def mark(self, offset: int) -> str:
+        """A hash of the last bytes before it, and how many they are."""
+        size = min(offset, MARKED_BYTES)
+        try:
+            with self._path.open("rb", buffering=0) as file:
+                self._check(os.fstat(file.fileno()))
+                file.seek(offset - size)
+                return f"{size}:{blake2b(file.read(size), digest_size=8).hexdigest()}" if size else ""
+        except (OSError, ConnectorError):
+            return GONE
 
     def more(self) -> bool:
         """Whether the file is longer than what was read."""
@@ -131,6 +151,10 @@ class GzipText:
         self.ended = not data
         return data
 
+    def mark(self, offset: int) -> str:  # noqa: ARG002 - a packed file is not written to
+        """A packed file cannot be read backwards."""
+        return ""
+
     def more(self) -> bool:
         """Whether the end was not reached."""
         return not self.ended
@@ -168,6 +192,10 @@ class StandardInput:
             size -= len(part)
             self.ended = not part
         return b"".join(parts)
+
+    def mark(self, offset: int) -> str:  # noqa: ARG002 - what was piped in is gone
+        """What was read cannot be read again."""
+        return ""
 
     def more(self) -> bool:
         """Whether something has come."""

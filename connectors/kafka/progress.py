@@ -59,6 +59,14 @@ class _Before(msgspec.Struct):
     streams: tuple[int, ...] = ()
 
 
+class _Row(msgspec.Struct, array_like=True):
+    """A partition of a source that is not Kafka."""
+
+    offset: int
+    state: str
+    mark: str = ""
+
+
 class _TableBefore(msgspec.Struct):
     progress: dict[str, tuple[int, str]]
 
@@ -118,7 +126,10 @@ def _note(text: str) -> tuple[int, Span]:
 
 def table_to_metadata(progress: Mapping[str, Progress]) -> str:
     """The progress of all partitions of a source that is not Kafka, kept beside one offset."""
-    rows = {name: (each.offset, each.state) for name, each in sorted(progress.items())}
+    rows = {
+        name: (each.offset, each.state, each.mark) if each.mark else (each.offset, each.state)
+        for name, each in sorted(progress.items())
+    }
     return _fitting("", msgspec.json.encode(rows).decode(), f"the positions of {len(rows)} partitions")
 
 
@@ -130,10 +141,10 @@ def table_from_metadata(metadata: str) -> dict[str, Progress]:
         if body is None:
             before = msgspec.json.decode(metadata, type=_TableBefore).progress
             return {name: from_metadata(name, *row) for name, row in before.items()}
-        rows = msgspec.json.decode(body, type=dict[str, tuple[int, str]])
+        rows = msgspec.json.decode(body, type=dict[str, _Row])
     except msgspec.DecodeError as error:
         raise _foreign(what, metadata) from error
-    return {name: Progress(offset, state) for name, (offset, state) in rows.items()}
+    return {name: Progress(row.offset, row.state, row.mark) for name, row in rows.items()}
 
 
 def _fitting(noted: str, body: str, what: str) -> str:

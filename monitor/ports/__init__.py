@@ -53,6 +53,8 @@ class Progress:
     """Where to read again: the earliest record that an open window still needs, or the next one."""
     state: str = ""
     """What else the service needs. A connector stores it as it is, and never reads it; empty: begin fresh there."""
+    mark: str = ""
+    """By what the source knows the partition again (`Marking`); empty where it would not know."""
 
 
 NEVER = -(2**62)
@@ -135,6 +137,15 @@ class Source(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Marking(Protocol):
+    """A source whose partitions may be exchanged while nobody looks, as files may. Optional; asked with each commit."""
+
+    def mark(self, partition: str, offset: int) -> str:
+        """What stands before an offset, in short. A start at that offset refuses a partition with another mark."""
+        ...
 
 
 class Sink(Protocol):

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from monitor.errors import CommitRefusedError, ConnectorError
 from monitor.events import DecodedBatch, Decoder, Reason, Rejected
 from monitor.labels import Outcome
 from monitor.limits import COMMIT_EVERY, IDLE_AFTER, MOST_WAITING
-from monitor.ports import NEVER, Message, Progress, RawBatch, Sink, Source
+from monitor.ports import NEVER, Checkpoint, Marking, Message, Progress, RawBatch, Sink, Source
 from monitor.service.dead_letters import DeadLetterLimits, DeadLetterWatch, dead_letter
 from monitor.service.label_ledger import Ledger, labels_taken
 from monitor.service.label_ledger import message as outcome_message
@@ -329,7 +329,7 @@ class Service:
     def _commit(self, checkpoint: WindowCheckpoint, ready: Ready) -> None:
         started = self._clock.elapsed()
         try:
-            self._sink.commit(checkpoint.stored())
+            self._sink.commit(_marked(checkpoint.stored(), self._source))
         except CommitRefusedError as error:
             self._refused = True
             self._tell(Reassigned(refused=str(error) or "no reason was given"))
@@ -416,6 +416,14 @@ def _fresh_events(decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dic
     """Which scored events are new, by stream: not read before a restart, and no labelled copies of earlier ones."""
     news = {stream: fresh[scored.index] for stream, scored in decoded.scored.items()}
     return news | {stream: news[stream] & ~copied for stream, copied in left_out.copied.items()}
+
+
+def _marked(checkpoint: Checkpoint, source: Source) -> Checkpoint:
+    """The checkpoint with what the source will know its partitions by."""
+    if not isinstance(source, Marking):
+        return checkpoint
+    progress = checkpoint.progress.items()
+    return Checkpoint({name: replace(each, mark=source.mark(name, each.offset)) for name, each in progress})
 
 
 def _restored(stored: Mapping[str, Progress]) -> dict[str, PartitionProgress]:

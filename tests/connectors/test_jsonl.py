@@ -12,6 +12,7 @@ from connectors.jsonl import JsonlOptions, JsonlSource
 from connectors.lines import StandardInput
 from monitor.commands.connectors import open_source
 from monitor.errors import ConfigurationError, ConnectorError
+from monitor.ports import Checkpoint, Progress
 from tests.connectors.harness import RedirectedSource, checkpoint, nothing, opened, read_all, small_lines
 
 
@@ -124,6 +125,37 @@ def test_a_file_that_is_replaced_while_it_is_read_is_an_error(tmp_path: Path) ->
     (tmp_path / "b").replace(path)
     with pytest.raises(ConnectorError, match="replaced or cut"):
         source.poll(0)
+
+
+def stopped_at(path: Path, offset: int) -> Progress:
+    """What a commit keeps of a file that was read so far."""
+    return Progress(offset, "", opened(JsonlSource(path)).mark(path.name, offset))
+
+
+def test_a_file_that_was_replaced_while_nothing_ran_is_known_though_its_lines_are_as_long(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"one\ntwo\nsix\n")
+    kept = Checkpoint({"a": stopped_at(path, 8)})
+    JsonlSource(path).start(kept)
+    with path.open("ab") as file:
+        file.write(b"ten\n")
+    longer = JsonlSource(path)
+    longer.start(kept)
+    assert [record for _, record in drained(longer._lines["a"])] == [b"six", b"ten"]  # noqa: SLF001
+    path.write_bytes(b"111\n222\n333\n444\n")
+    with pytest.raises(ConnectorError, match="not the file that was read up to byte 8"):
+        JsonlSource(path).start(kept)
+    JsonlSource(path).start(Checkpoint({"a": Progress(8)}))  # as releases before have kept it
+
+
+def test_a_file_that_was_taken_away_since_it_was_read_is_no_other_of_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"one\ntwo\n")
+    source = opened(JsonlSource(path))
+    path.rename(tmp_path / "a.1")
+    path.write_bytes(b"111\n222\n333\n")
+    with pytest.raises(ConnectorError, match="not the file"):
+        JsonlSource(path).start(Checkpoint({"a": Progress(8, "", source.mark("a", 8))}))
 
 
 def test_a_last_line_may_get_its_line_feed_and_company_later(tmp_path: Path) -> None:
