@@ -19,6 +19,7 @@ WARNED = "outage: trying again until it is over"
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("driver", ["python", "fast"])
 @pytest.mark.parametrize("seconds", [30.0, 130.0], ids=["short", "minutes"])
 def test_it_goes_on_through_an_outage_in_the_middle_and_at_the_start(
