@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.optimize import nnls
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
@@ -113,6 +114,45 @@ def remember(columns: Columns, labels: Labels, weights: Vector | None, names: Se
         priors=mass / mass.sum(),
         class_means=means,
     )
+
+
+def matched_mix(training: Training, columns: Columns, level: float) -> Vector | None:
+    """The class mix that explains all attributes but those which moved by themselves; None where these are the most.
+
+    The mix of class-wise shares of each attribute's tenths that is nearest to the window's (Dussap et al. 2023, problem
+    (P), by non-negative least squares). An attribute that still moves at that mix leaves, the farthest first, until
+    none does: as a window's verdict has it, what a change of the class mix explains has not moved.
+    """
+    window = np.asarray(np.sort(columns, axis=0).T, dtype=np.float64)
+    tenths = [_tenths(training, j, values) for j, values in enumerate(window)]
+    staying = list(range(len(window)))
+    while 2 * len(staying) > len(window):
+        by_class, of_window = (np.concatenate([tenths[j][part] for j in staying]) for part in (0, 1))
+        shares, _ = nnls(by_class, of_window)
+        if not shares.any():
+            return None
+        mix: Vector = shares / shares.sum()
+        ratios = np.divide(mix, training.priors, out=np.ones_like(mix), where=training.priors > 0)
+        found = [covariates.explain(training.values[j], window[j], training.row_weights(j, ratios)) for j in staying]
+        moved = holm(np.array([each.p_value for each in found])) < level
+        if not moved.any():
+            return mix
+        staying.pop(int(np.argmax(np.where(moved, [each.effect for each in found], -1.0))))
+    return None
+
+
+def _tenths(training: Training, attribute: int, window: Vector) -> tuple[Matrix, Vector]:
+    """Shares of the training values in each of its tenths, by class (10, classes), and those of the window's (10,)."""
+    values, known = training.values[attribute], window[np.isfinite(window)]
+    if not values.size or not known.size:
+        return np.zeros((0, training.priors.size)), np.zeros(0)
+    edges = np.quantile(values, np.arange(1, 10) / 10)
+    inside = np.zeros((10, training.priors.size))
+    weights = 1.0 if training.weights is None else training.weights[attribute]
+    np.add.at(inside, (np.searchsorted(edges, values), training.classes[attribute]), weights)
+    by_class = inside.sum(axis=0)
+    of_window = np.bincount(np.searchsorted(edges, known), minlength=10) / known.size
+    return np.divide(inside, by_class, out=np.zeros_like(inside), where=by_class > 0), of_window
 
 
 def choose(

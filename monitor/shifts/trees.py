@@ -42,6 +42,7 @@ from monitor.shifts.adaptation import (
     choose,
     directions_from_labels,
     kept,
+    matched_mix,
     parse_choices,
     remember,
     rules_from,
@@ -154,7 +155,8 @@ class _Versatile:
         (`monitor.priors`). `exclude` names attributes (or their columns) that no unit can have changed, such as a
         category in order: their thresholds stay. `strategy` is the versatile model or one of the paper's single ones,
         with the test at `level`, corrected across attributes as `correction` says (the paper: "none"); "strict" is the
-        versatile model without its last resort: an attribute that moved along no line and no curve stays, too.
+        versatile model without its last resort: an attribute that moved along no line and no curve stays, too, and so
+        does one that a change of the class mix explains, which is estimated where neither priors nor labels tell it.
 
         Percentiles are those of `X_deploy`: predict other rows with the result only if they come from the same context.
         """
@@ -165,6 +167,8 @@ class _Versatile:
             known, classes = self._columns(labelled[0]), self._class_numbers(labelled[1])
             directions = directions_from_labels(self.training_, known, classes)
             priors = self._labelled_mix(classes) if priors is None else priors
+        elif strategy == "strict" and priors is None:
+            priors = matched_mix(self.training_, columns, level)
         ratios = self._ratios(priors)
         rules, choices = choose(self.training_, columns, ratios, directions, policy, excluded=self._numbers(exclude))
         target = None if priors is None else tuple(float(p) for p in np.asarray(priors))

@@ -75,6 +75,46 @@ def mirrored() -> str:
     return "## Every other attribute mirrored\n\n" + markdown(head, rows)
 
 
+def ordered(random: np.random.Generator, rows: int, tilt: float = 0.0) -> Rows:
+    """An ordinal category of eight and two numbers; `tilt` moves the category's frequencies, and nothing else."""
+    shares = np.exp(tilt * np.arange(8.0))
+    category = random.choice(8, rows, p=shares / shares.sum())
+    numbers = random.normal(size=(rows, 2))
+    return np.column_stack([category, numbers]), (category + 0.5 * numbers[:, 0] > 5.5).astype(np.int64)
+
+
+def harmless() -> str:
+    """Where nothing but the class mix or a category's frequencies moved: adapting must not cost what the tree knows."""
+    labelled_rows, rows = 3_000, []
+    for name, make in generators().items():
+        found = []
+        for seed in range(REPEATS):
+            random = np.random.default_rng(seed)
+            tree = VersatileTreeClassifier(min_samples_leaf=5, random_state=seed).fit(*make(random, TRAIN))
+            (X, y), (known, told) = (mixed(random, make, rows_wanted) for rows_wanted in (DEPLOY, labelled_rows))
+            models = [tree, tree.adapt(X), tree.adapt(X, strategy="strict"), tree.adapt(X, labelled=(known, told))]
+            found.append([model.score(X, y) for model in models])
+        means = [f"{a:.3f}" for a in np.mean(found, axis=0)]
+        rows.append([f"{name}, second class 10 %", means[0], means[1], means[2], means[3], "-"])
+    found = []
+    for seed in range(REPEATS):
+        random = np.random.default_rng(seed)
+        tree = VersatileTreeClassifier(min_samples_leaf=5, random_state=seed).fit(*ordered(random, TRAIN))
+        (X, y), told = ordered(random, DEPLOY, 0.8), ordered(random, labelled_rows, 0.8)
+        models = [tree, tree.adapt(X), tree.adapt(X, strategy="strict"), tree.adapt(X, labelled=told)]
+        found.append([model.score(X, y) for model in (*models, tree.adapt(X, exclude=[0]))])
+    rows.append(["an ordinal category, other frequencies", *(f"{a:.3f}" for a in np.mean(found, axis=0))])
+    head = ["", "original", "VM, blind", "strict", f"{labelled_rows:,} labelled rows", "category excluded"]
+    return "## Where no attribute changed its unit\n\n" + markdown(head, rows)
+
+
+def mixed(random: np.random.Generator, make: Callable[..., Rows], rows: int) -> Rows:
+    """So many rows of which one in ten is of the second class."""
+    X, y = make(random, 4 * rows)
+    chosen = np.concatenate([np.flatnonzero(y == 1)[: rows // 10], np.flatnonzero(y == 0)[: rows - rows // 10]])
+    return X[chosen], y[chosen]
+
+
 def cost() -> str:
     """Adapting 10,000 x 20 and predicting 100,000 rows, CPU time, least of 15."""
     X, y = make_classification(20_000, 20, n_informative=8, random_state=0)
@@ -107,7 +147,7 @@ def cost() -> str:
 
 def extras() -> str:
     """All of it."""
-    return "\n".join([class_mix(), mirrored(), cost()])
+    return "\n".join([class_mix(), mirrored(), harmless(), cost()])
 
 
 if __name__ == "__main__":

@@ -597,6 +597,28 @@ def test_the_strict_mode_moves_no_threshold_under_a_pure_prior_shift_that_leaves
     assert strict.score(rare, told) >= tree.adapt(rare).score(rare, told) - 0.01
 
 
+@pytest.mark.parametrize("share", [0.1, 0.4])
+def test_the_strict_mode_moves_nothing_that_a_change_of_the_class_mix_explains(fitted, share) -> None:
+    tree, D, d = fitted
+    rare, told = thinned(D, d, share)
+    strict = tree.adapt(rare, strategy="strict")
+    assert strict.record.priors == pytest.approx(np.bincount(told) / told.size, abs=0.06)
+    assert {each.choice for each in strict.record.attributes} == {"original"}
+    assert strict.score(rare, told) == tree.score(rare, told)
+
+
+def test_the_strict_mode_follows_a_unit_beside_a_change_of_the_class_mix(fitted) -> None:
+    tree, D, d = fitted
+    rare, told = thinned(D, d, 0.3)
+    moved = rare * [2.5, 1, 1, 1, 1, 1] + [3, 0, 0, 0, 0, 0]
+    record = tree.adapt(moved, strategy="strict").record
+    assert [each.choice for each in record.attributes] == ["linear"] + ["original"] * 5
+    assert tree.adapt(moved, strategy="strict").score(moved, told) > tree.score(moved, told) + 0.02
+    everything = tree.adapt(D * 2.5 + 3.0, strategy="strict").record
+    assert everything.priors is None
+    assert {each.choice for each in everything.attributes} == {"linear"}
+
+
 def test_a_pipeline_is_adapted_as_its_last_step_is() -> None:
     X, y, D, d = problem(2_000)
     pipeline = make_pipeline(StandardScaler(), VersatileTreeClassifier(max_depth=6)).fit(X, y)
