@@ -17,6 +17,7 @@ from monitor.assessment import reasons, to_message
 from monitor.assessment.baseline import Baseline, baselines
 from monitor.assessment.classifier_view import AssessedReference
 from monitor.assessment.completeness import as_far_as_seen
+from monitor.assessment.exchanged_scores import exchanged_scores
 from monitor.assessment.harm import Harm, harm
 from monitor.assessment.known_events import UnknownShare, known_mix, unknown_share
 from monitor.assessment.mix_rule import USUAL, MixRule
@@ -185,8 +186,12 @@ def _assessed(
         diagnosis,
         reasons.mix_sentences(reference.classes, reference.source_priors, mix.estimate),
         _where_unknown(calibrated, ready, diagnosis) if verdict is Verdict.UNKNOWN_CLASS else "",
+        exchanged_scores(kept, reference, ready, resolution, family) if diagnosis.scores_moved else None,
         mix_known=mix.estimate.unique,
         mix_vague=bool((mix.estimate.upper - mix.estimate.lower).max() > VAGUE_MIX),
+        mix_usual=reasons.usual_mix(reference.classes, reference.source_priors, mix.estimate)
+        if diagnosis.mix is not None and diagnosis.mix.natural
+        else "",
     )
     unsure = () if verdict is Verdict.STABLE else reasons.short_hold_out(reference.blocks)
     assessment = _assessment(calibrated, reference, estimates, verdict, (*remarks, *words, *unsure, *mix.why))
@@ -315,7 +320,6 @@ def _recalibration(
         half_widths=(prevalence.upper - prevalence.lower) / 2,
         trustworthy=prevalence.converged and prevalence.unique,
         mix_significant=tests["prior-shift"].significant,
-        effect=tests["prior-shift"].effect,
         told_apart=told_apart,
         disagreement=tests["disagreement"].effect,
         allowed=tests["disagreement"].floor,

@@ -67,7 +67,8 @@ def published(
     `label_shift` is what holds if nothing but the mix moved: of the known events, where some are of no known class.
     """
     natural, source, blocks = diagnosis.whole.natural, reference.source_priors, reference.blocks
-    if diagnosis.rest is not None and verdict in {Verdict.COVARIATE_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}:
+    by_inputs = verdict in {Verdict.COVARIATE_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT} or diagnosis.scores_moved
+    if diagnosis.rest is not None and by_inputs:
         label_shift = _from_unmoved(diagnosis.rest.match, label_shift.events)
         explained = True
     else:

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from monitor.arrays import Vector
 from monitor.assessment.verdict import Verdict
 from monitor.priors import PriorEstimate
-from monitor.shifts import Blocks, Diagnosis, Explanation, Move
-from monitor.tolerances import FEWEST_BLOCKS, MINIMUM_EVENTS
+from monitor.shifts import Blocks, Diagnosis, Explanation, Move, cohen_w
+from monitor.tolerances import FEWEST_BLOCKS, MINIMUM_EVENTS, MIX_FLOOR
 
 RARE = 0.05
 """Of two classes a rarer one is what people look for: its share is told, whether it rose or fell."""
@@ -37,22 +39,22 @@ def reasons(
     diagnosis: Diagnosis,
     mix: tuple[str, ...],
     novel_features: str,
+    exchanged: tuple[str, str] | None,
     *,
     mix_known: bool,
     mix_vague: bool,
+    mix_usual: str,
 ) -> tuple[str, ...]:
     """The sentences, most important first, around what happened to the mix and where unknown events lie.
 
-    `mix_known` is false for a model whose posteriors cannot tell one class mix from another, `mix_vague` is true where
-    the share of a class may be nearly anything.
+    `exchanged` are two classes whose scores would fit in each other's place. `mix_known` is false for a model whose
+    posteriors cannot tell one class mix from another, `mix_vague` is true where the share of a class may be nearly
+    anything. `mix_usual` is not empty where the mix of a stable window differs.
     """
     fit, moved = diagnosis.whole, moved_sentences(diagnosis.features, diagnosis.explanations) or _left_out(diagnosis)
     misfit = f"one class mix does not explain the window (fit p {p_text(fit.p_value)}, {fit.effect:.2f} sd left over)"
     if verdict is Verdict.STABLE:
-        compared = "every input" if diagnosis.features else "the scores"
-        agreed = f"the class mix and {compared} agree" if mix_known else "everything that can be seen agrees"
-        unseen = () if mix_known else ("the posteriors cannot tell what the class mix is",)
-        return (f"{agreed} with the reference (fit p {p_text(fit.p_value)})", *unseen)
+        return _stable(diagnosis, mix_known, mix_usual)
     if verdict is Verdict.PRIOR_SHIFT:
         return (*mix, f"the new class mix explains the inputs (fit p {p_text(fit.p_value)})")
     if verdict is Verdict.UNKNOWN_CLASS and diagnosis.unknown is not None:
@@ -66,22 +68,61 @@ def reasons(
         return (*moved, "the other inputs hardly tell the class mix: it may have moved too" if mix_vague else unmoved)
     if verdict is Verdict.PRIOR_AND_COVARIATE_SHIFT:
         return (*moved, *mix)
+    return (misfit, *_unexplained(diagnosis, moved, exchanged))
+
+
+def _unexplained(diagnosis: Diagnosis, moved: tuple[str, ...], exchanged: tuple[str, str] | None) -> tuple[str, ...]:
+    if diagnosis.rest is not None and diagnosis.scores_moved:
+        return _scores_moved(diagnosis.rest.match.p_value, exchanged)
     unsure = () if diagnosis.rest is not None else ("whether the class mix moved cannot be told",)
-    return (misfit, *moved, "no line or percentile map of the inputs explains it", *unsure)
+    return (*moved, "no line or percentile map of the inputs explains it", *unsure)
+
+
+def _stable(diagnosis: Diagnosis, mix_known: bool, mix_usual: str) -> tuple[str, ...]:
+    compared = "every input" if diagnosis.features else "the scores"
+    agreed = f"the class mix and {compared} agree" if mix_known else "everything that can be seen agrees"
+    if mix_usual:
+        agreed = f"but for the class mix, {compared} agree{'s' * bool(diagnosis.features)}"
+    unseen = () if mix_known else ("the posteriors cannot tell what the class mix is",)
+    fit = p_text(diagnosis.whole.p_value)
+    return (f"{agreed} with the reference (fit p {fit})", *([mix_usual] if mix_usual else []), *unseen)
 
 
 def mix_sentences(names: tuple[str, ...], source_priors: Vector, prevalence: PriorEstimate) -> tuple[str, ...]:
-    """The classes that changed the most."""
+    """The classes that changed the most; first those whose interval no longer holds the share that they had."""
     change = prevalence.priors - source_priors
+    held = (prevalence.lower <= source_priors) & (source_priors <= prevalence.upper)
     # As in Cohen's w: a rare class that doubles stands out more than a frequent one that gives way.
-    order = sorted(range(len(names)), key=lambda y: (-abs(float(change[y])) / float(source_priors[y]) ** 0.5, y))
+    order = sorted(
+        range(len(names)), key=lambda y: (bool(held[y]), -abs(float(change[y])) / float(source_priors[y]) ** 0.5, y)
+    )
     # Of two classes one says all: the one that rose, unless the other is rare.
     shown = [_told_of_two(source_priors, change)] if len(names) == 2 else order[:NAMED]
     return tuple(
-        f"{names[y]} {'rose' if change[y] > 0 else 'fell'} from {_share(source_priors[y])} "
+        f"{names[y]} {_change(float(change[y]), bool(held[y]))} from {_share(source_priors[y])} "
         f"to {_share(prevalence.priors[y])} ({_share(prevalence.lower[y])} to {_share(prevalence.upper[y])})"
         for y in shown
     )
+
+
+def usual_mix(names: tuple[str, ...], source_priors: Vector, prevalence: PriorEstimate) -> str:
+    """What to say of a mix that is not the reference's, and that windows without a shift have too; else nothing.
+
+    Where blocks of the hold-out differ, a class may be far from its share without being farther than by nature.
+    """
+    apart = np.maximum(source_priors - prevalence.upper, prevalence.lower - source_priors)
+    if apart.max() <= 0 or cohen_w(prevalence.priors, source_priors) < MIX_FLOOR:
+        return ""
+    y = int((apart / np.sqrt(source_priors)).argmax())
+    return (
+        f"{names[y]} is {_share(prevalence.priors[y])} of the events and {_share(source_priors[y])} of the hold-out: "
+        "its blocks differ by as much, which is not called a shift"
+    )
+
+
+def _change(by: float, held: bool) -> str:
+    """The interval of a class that may not have changed holds the share that it had."""
+    return ("may have risen" if by > 0 else "may have fallen") if held else ("rose" if by > 0 else "fell")
 
 
 def _told_of_two(source_priors: Vector, change: Vector) -> int:
@@ -100,6 +141,14 @@ def moved_sentences(moves: Sequence[Move], explanations: Mapping[int, Explanatio
     moved.sort(key=lambda pair: (-pair[1].distance, pair[0]))
     sentences = tuple(describe(move, explanations.get(j)) for j, move in moved[:NAMED])
     return sentences if len(moved) <= NAMED else (*sentences, f"and {len(moved) - NAMED} more features moved")
+
+
+def _scores_moved(fit: float, exchanged: tuple[str, str] | None) -> tuple[str, str]:
+    likely = "is it another model, or another calibration?"
+    if exchanged is not None:
+        likely = f"with the columns of {exchanged[0]} and {exchanged[1]} exchanged they would"
+    alone = f"the inputs alone are as the reference leads to expect (fit p {p_text(fit)})"
+    return (f"{alone}, the scores do not go with them", likely)
 
 
 def _left_out(diagnosis: Diagnosis) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def _block(said: str, stream: str) -> int | str:
     from monitor.settings import load
 
     if not said.endswith(".toml"):
-        return int(said) if said.isdigit() else said
+        return int(said) if said.removeprefix("-").isdigit() else said
     streams = load(Path(said)).streams
     if stream not in streams and (stream or len(streams) != 1):
         raise InputError(f"--block: {said} has the streams {', '.join(streams)}; say which one with --stream")

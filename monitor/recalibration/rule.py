@@ -15,7 +15,7 @@ from monitor.recalibration.applying import scored_threshold
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
-from monitor.tolerances import LABEL_SHIFT_ODDS, MIX_FLOOR
+from monitor.tolerances import LABEL_SHIFT_ODDS
 
 Vector = NDArray[np.float64]
 
@@ -31,8 +31,7 @@ class Grounds:
     trustworthy: bool
     """The estimate converged and is unique."""
     mix_significant: bool
-    effect: float
-    """Cohen's w of the change of the mix."""
+    """The mix moved beyond chance, and by enough to count: as a whole, or one class by a factor."""
     disagreement: float
     """The total variation distance between the reported estimate and the unbiased one that it is least in line with."""
     allowed: float
@@ -139,11 +138,6 @@ def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str
             grounds.told_apart >= log(LABEL_SHIFT_ODDS),
             Cause.NOT_TOLD_APART,
             "the window is too small to tell the change of the class mix from a shift of the inputs",
-        ),
-        (
-            grounds.effect >= MIX_FLOOR,
-            Cause.TOO_SMALL,
-            f"the change of the class mix is too small (w {grounds.effect:.3f} < {MIX_FLOOR})",
         ),
         (grounds.trustworthy, Cause.NOT_UNIQUE, "the estimate did not converge or is not unique"),
         (

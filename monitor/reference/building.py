@@ -21,6 +21,7 @@ from monitor.reference.holdout import Advance, Chunk, Wanted, infer_schema, noti
 from monitor.reference.preflight import Report, measure
 from monitor.reference.segments import Names
 from monitor.reference.warnings import exchanged_classes
+from monitor.tolerances import MINIMUM_EVENTS
 
 
 class Reservoir:
@@ -87,8 +88,13 @@ class Reservoir:
 def _cut(block: Block, reservoir: Reservoir) -> Cut:
     """Blocks of the kept rows; of a sample they hold as large a part as it does of all events."""
     rows = min(reservoir.events, reservoir.capacity)
-    if isinstance(block, int):
-        block = max(round(block * rows / reservoir.events), 1)
+    if isinstance(block, int) and rows < reservoir.events:
+        wanted, block = block, round(block * rows / reservoir.events)
+        if block < MINIMUM_EVENTS <= wanted:
+            raise InputError(
+                f"block: of {reservoir.events:,} events {rows:,} are kept, {block} for {wanted:,}; "
+                f"want blocks that keep {MINIMUM_EVENTS}"
+            )
     if reservoir.timed:
         return cut(block, rows, reservoir.moments)
     if isinstance(block, str):

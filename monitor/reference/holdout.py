@@ -10,7 +10,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -107,6 +107,7 @@ def notices(path: Path, wanted: Wanted, schema: StreamSchema) -> tuple[str, ...]
     columns = _typed(path, first, wanted.kinds)
     about = list(column_notices([columns[f.name] for f in schema.features], schema.features, wanted.kinds))
     about += [f"the column {name!r} is an index and no feature: left out" for name in first if _is_index(name)]
+    about += _without_values(path, {f.name for f in schema.features} | set(wanted.kinds.ignore))
     if beside := _beside_features(path):
         about.append(f"left out, as features of an event stand under `features`: {', '.join(beside)}")
     if path.suffix == TEXT:
@@ -134,6 +135,28 @@ def _beside_features(path: Path) -> list[str]:
         events = [msgspec.json.decode(line, type=dict[str, Any]) for line in islice(file, PROBED_ROWS)]
     known = RESERVED | {"scores", "segment"}
     return [field for field in dict.fromkeys(field for event in events for field in event) if field not in known]
+
+
+class _FeaturesAlone(msgspec.Struct):
+    features: Any = None
+
+
+def _without_values(path: Path, known: Set[str]) -> Iterator[str]:
+    """Features of JSON events that have no value in those which say what the features are."""
+    if path.suffix not in LINES:
+        return
+    decode = msgspec.json.Decoder(_FeaturesAlone).decode
+    later: dict[str, int] = {}
+    with path.open("rb") as file:
+        for number, given in enumerate((decode(line).features for line in file), start=1):
+            if isinstance(given, dict) and not given.keys() <= known:
+                for name in given.keys() - known:
+                    later.setdefault(name, 0)
+                    if given[name] is not None and not later[name]:
+                        later[name] = number
+    for name, number in sorted(later.items()):
+        where = f"no value before line {number:,}" if number else "no value in any event"
+        yield f"{name}: left out, as it has {where}"
 
 
 def holds_predictions(path: Path) -> bool:
@@ -403,7 +426,11 @@ def _json_lines(path: Path, rows: int, advance: Advance) -> Iterator[Table]:
 
 
 def _flattened(events: list[dict[str, Any]]) -> Table:
-    """One column per field, and per key of `posteriors` and `features`; None where an event lacks it."""
+    """One column per field, and per key of `posteriors` and `features`; None where an event lacks it.
+
+    A key without any value is no column; a place in a list of features is one, or the others would move up.
+    """
+    places: list[str] = []
     table: dict[str, list[Any]] = {name: [e.get(name) for e in events] for name in FLAT}
     for part in (*PARTS, "features", "segment"):
         given = [event.get(part) for event in events]
@@ -413,11 +440,12 @@ def _flattened(events: list[dict[str, Any]]) -> Table:
                 table[f"{part}.{key}"] = [value.get(key) if isinstance(value, dict) else None for value in given]
         elif part == "features":
             width = max((len(value) for value in given if value), default=0)
-            for j in range(width):
-                table[f"features.x{j}"] = [value[j] if value and j < len(value) else None for value in given]
+            places = [f"features.x{j}" for j in range(width)]
+            for j, place in enumerate(places):
+                table[place] = [value[j] if value and j < len(value) else None for value in given]
         elif part != "segment":
             table[part] = given
-    return {name: column for name, column in table.items() if any(value is not None for value in column)}
+    return {n: column for n, column in table.items() if n in places or any(value is not None for value in column)}
 
 
 def _csv_tables(path: Path, rows: int, advance: Advance) -> Iterator[Table]:

@@ -14,7 +14,7 @@ from monitor.shifts.comparable import (
 from monitor.shifts.correction import holm
 from monitor.shifts.covariates import Explanation
 from monitor.shifts.detector_value import DetectorValue
-from monitor.shifts.diagnosis import Diagnosis, diagnose
+from monitor.shifts.diagnosis import Diagnosis, diagnose, one_mix_explains
 from monitor.shifts.evidence import SeriesEvidence, windows_to_notice
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested, cohen_w
@@ -22,7 +22,7 @@ from monitor.shifts.novelty import Novelty
 from monitor.shifts.outline import Outline, follow
 from monitor.shifts.prepared import Prepared, SortedColumn, column_of, mapped_rows, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
-from monitor.shifts.resolution import SINGLE, WrittenColumn, coarsened_table
+from monitor.shifts.resolution import SINGLE, Resolution, WrittenColumn, coarsened_table
 from monitor.shifts.told_apart import label_shift_odds
 from monitor.shifts.variation import Law
 from monitor.shifts.window_profile import Lens, WindowProfile, lens
@@ -44,6 +44,7 @@ __all__ = [
     "Novelty",
     "Outline",
     "Prepared",
+    "Resolution",
     "SeriesEvidence",
     "ShiftReference",
     "SortedColumn",
@@ -67,6 +68,7 @@ __all__ = [
     "label_shift_odds",
     "lens",
     "mapped_rows",
+    "one_mix_explains",
     "prepare",
     "profile_of",
     "reference_written",

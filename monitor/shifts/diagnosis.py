@@ -1,10 +1,10 @@
 """From a window's columns to evidence: does one class mix explain it, if not what does, and is something unknown in it.
 
 The order of questions is the order of this file. (1) Match everything with one class mix: if what is left over is no
-more than sampling error and no feature moved beyond it, label shift explains the window. (2) Otherwise look for the
-few features without which it does. (3) Map the moved features back by the line or percentiles that explain them,
-and ask the whole window again. (4) Independently, count events that lie where no class ever was, and ask whether the
-window fits without them.
+more than sampling error and no feature moved beyond it, label shift explains the window. (2) Otherwise look whether it
+does without the scores, or without a few features. (3) Map the moved features back by the line or percentiles that
+explain them, and ask the whole window again. (4) Independently, count events that lie where no class ever was, and ask
+whether the window fits without them.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Diagnosis:
     """All coordinates, one class mix."""
     label_shift_fits: bool
     rest: Rest | None
-    """The match without the features that moved; None where it was not needed or not found."""
+    """The match without scores and the features that moved; None where it was not needed or not found."""
     mapped: Match | None
     """Features and their joint behaviour after the moved ones were mapped back."""
     features: tuple[Move, ...]
@@ -59,6 +59,11 @@ class Diagnosis:
     """Of the feature map before scaling: what windows are held against each other by."""
 
     @property
+    def scores_moved(self) -> bool:
+        """Whether one class mix explains all inputs, and not the scores that came with them."""
+        return self.rest is not None and not self.rest.left_out
+
+    @property
     def priors(self) -> Vector:
         """The class mix that everything untouched by a moved feature agrees on."""
         return self.whole.priors if self.rest is None else self.rest.match.priors
@@ -72,7 +77,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         whole = _without_strays(window, seen, reference, whole)
     tested = moves.of_features(seen, reference, whole.priors, level)
     fits = not _misfits(whole, level) and not any(move.moved for move in tested)
-    rest = None if fits else search.rest(seen, reference, _suspects(tested), level)
+    rest = None if fits else _rest(seen, reference, tested, level)
     if rest is not None:
         tested = moves.of_features(seen, reference, rest.match.priors, level, rest.match.covariance)
         if reference.hold_out is not None:
@@ -110,6 +115,11 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         explained=rest is not None and (restored or len(rest.left_out) == 1),
         mean=seen.mean * reference.moments.scale,
     )
+
+
+def one_mix_explains(window: Window, reference: Prepared, level: float) -> bool:
+    """Whether one class mix explains all of a window together."""
+    return not _misfits(_matched(looked.look(window, reference), reference)[1], level)
 
 
 def _matched(seen: Looked, reference: Prepared) -> tuple[Moments, Match]:
@@ -181,6 +191,16 @@ def _suspects(tested: tuple[Move, ...]) -> list[int]:
     p_values = np.array([min(move.p_value, move.missing_p) for move in tested])
     sizes = np.array([max(move.distance, abs(move.missing_rate - move.expected_missing_rate)) for move in tested])
     return [int(j) for j in np.lexsort((-sizes, p_values)) if p_values[j] < SUSPICION]
+
+
+def _rest(seen: Looked, reference: Prepared, tested: tuple[Move, ...], level: float) -> Rest | None:
+    """What fits: all inputs without the scores if none of them moved, else the inputs but for a few."""
+    alone = search.inputs_alone(seen, reference)
+    if alone is not None:
+        at_their_mix = moves.of_features(seen, reference, alone.match.priors, level, alone.match.covariance)
+        if not any(move.moved for move in at_their_mix):
+            return alone
+    return search.rest(seen, reference, _suspects(tested), level)
 
 
 def _moved(tested: tuple[Move, ...]) -> list[int]:

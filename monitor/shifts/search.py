@@ -1,8 +1,9 @@
 """Which features have to be left out before one class mix explains all the others.
 
-A model reads its scores from all features, so one moved feature moves them all: posteriors take no part here. The
-joint behaviour of the remaining features does, through cosines that are blind to what is left out. The mix that
-comes out is therefore one that the moved features have not touched.
+A model reads its scores from all features, so one moved feature moves them all: posteriors take no part here. Where
+one class mix explains all features without any left out, it is the scores that no longer go with them. The joint
+behaviour of the remaining features takes part, through cosines that are blind to what is left out. The mix that comes
+out is therefore one that the moved features have not touched.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from monitor.shifts import fit
 from monitor.shifts.fit import Match
 from monitor.shifts.prepared import Prepared, without
 from monitor.shifts.window_view import Looked
-from monitor.tolerances import LEFT_OUT, SUSPECTS
+from monitor.tolerances import LEFT_OUT, SUSPECTS, SUSPICION
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +23,14 @@ class Rest:
     """The match on everything but the features left out."""
 
     left_out: frozenset[int]
+    """None of them where the scores moved."""
     match: Match
+
+
+def inputs_alone(looked: Looked, reference: Prepared) -> Rest | None:
+    """The match on all inputs and no scores, where it fits well: nothing need be left out but the scores."""
+    match = _without(looked, reference, frozenset()) if looked.features else None
+    return None if match is None or match.p_value < SUSPICION else Rest(frozenset(), match)
 
 
 def rest(looked: Looked, reference: Prepared, suspects: list[int], level: float) -> Rest | None:

@@ -20,7 +20,6 @@ SURE = Grounds(
     half_widths=np.array([0.02, 0.02]),
     trustworthy=True,
     mix_significant=True,
-    effect=0.6,
     disagreement=0.01,
     allowed=0.1,
 )
@@ -54,7 +53,6 @@ def test_at_the_moved_threshold_the_corrected_posterior_is_one_half():
         {"verdict": "unexplained"},
         {"verdict": "insufficient-data"},
         {"mix_significant": False},
-        {"effect": 0.01},
         {"trustworthy": False},
         {"disagreement": 0.3},
         {"half_widths": np.array([0.3, 0.3])},

@@ -122,13 +122,13 @@ def stand_in(case: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.array([em.sld(fitted(case["pool"][rows]), source).priors for rows in case["samples"]])
 
 
-def theirs(case: Mapping[str, np.ndarray], interpreter: str) -> dict[str, np.ndarray]:
-    """QuaPy's estimates, made by its own interpreter."""
+def theirs(case: Mapping[str, np.ndarray], interpreter: str, names: tuple[str, ...] = THEIRS) -> dict[str, np.ndarray]:
+    """QuaPy's estimates by these methods, made by its own interpreter."""
     script = Path(__file__).with_name("accuracy_quapy.py")
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder) / "problem.npz", Path(folder) / "estimates.npz"
         np.savez(given, **case)
-        subprocess.run([interpreter, str(script), str(given), str(made)], check=True)
+        subprocess.run([interpreter, str(script), str(given), str(made), *names], check=True)
         with np.load(made) as estimates:
             return dict(estimates)
 
@@ -164,19 +164,23 @@ def table(results: Mapping[str, Mapping[str, float]], published: bool) -> list[s
     return lines
 
 
+def with_quapy(peers: list[str]) -> str | None:
+    """The interpreter that has QuaPy; without one that is said."""
+    interpreter = pythons(peers).get("quapy")
+    if interpreter and not subprocess.run([interpreter, "-c", "import quapy, quadprog"], check=False).returncode:
+        return interpreter
+    hint = "QuaPy is not available: give --peer quapy=PYTHON, a Python that can import quapy and quadprog"
+    print(hint, file=sys.stderr)
+    return None
+
+
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--peer", action="append", default=[], metavar="quapy=PYTHON")
     given = parser.parse_args()
     splits, windows = (1, 5) if given.quick else (4, 30)
     warnings.simplefilter("ignore")
-    interpreter = pythons(given.peer).get("quapy")
-    if interpreter is None or subprocess.run([interpreter, "-c", "import quapy, quadprog"], check=False).returncode:
-        print(
-            "QuaPy is not available: give --peer quapy=PYTHON, a Python that can import quapy and quadprog",
-            file=sys.stderr,
-        )
-        interpreter = None
+    interpreter = with_quapy(given.peer)
     results: dict[str, dict[str, float]] = {}
     for problem in QUICK if given.quick else PROBLEMS:
         results[problem.name] = run(problem, interpreter, splits, windows)

@@ -1,6 +1,6 @@
 """QuaPy's quantifiers on given posteriors. Run by tests.bench.accuracy under an interpreter that has QuaPy.
 
-    python accuracy_quapy.py problem.npz estimates.npz
+    python accuracy_quapy.py problem.npz estimates.npz [METHOD ...]
 
 The classifier is the identity, so that every method sees exactly the posteriors that ours see.
 """
@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 import quapy as qp
-from quapy.method.aggregative import EMQ, PACC, EDy, KDEyCS, KDEyML
+from quapy.method.aggregative import EMQ, PACC, DyS, EDy, KDEyCS, KDEyML
 from sklearn.base import BaseEstimator
 
 
@@ -38,26 +38,30 @@ def methods(given):
     return {
         "EMQ": EMQ(given, fit_classifier=False, exact_train_prev=True, calib=None),
         "EMQ-BCTS": EMQ.EMQ_BCTS(given, fit_classifier=False),
+        "EMQ-VS": EMQ(given, fit_classifier=False, exact_train_prev=False, calib="vs"),
         "PACC": PACC(given, fit_classifier=False),
         "KDEy-ML": KDEyML(given, fit_classifier=False, random_state=0),
         "KDEy-CS": KDEyCS(given, fit_classifier=False),
         "EDy": EDy(given, fit_classifier=False),
+        "DyS": DyS(given, fit_classifier=False, divergence="topsoe"),
     }
 
 
-def main(problem, output):
+def main(problem, output, *names):
     warnings.simplefilter("ignore")
     data = np.load(problem)
     hold_out, labels, pool, samples = data["hold_out"], data["labels"], data["pool"], data["samples"]
     given = Given(hold_out.shape[1])
     estimates = {"version": np.array(qp.__version__)}
     for name, method in methods(given).items():
+        if names and name not in names:
+            continue
         start = time.perf_counter()
         try:
             method.train_prevalence = np.bincount(labels, minlength=hold_out.shape[1]) / labels.size
             method._check_init_parameters()
             # Its calibration has no answer to exact zeros: a floor lets it take part.
-            floor = floored if name == "EMQ-BCTS" else (lambda p: p)
+            floor = floored if name in ("EMQ-BCTS", "EMQ-VS") else (lambda p: p)
             method.aggregation_fit(floor(hold_out), labels)
             estimates[name] = np.array([method.aggregate(floor(pool[rows])) for rows in samples])
         except Exception as error:  # noqa: BLE001 - a method that fails on a problem is a result, and the others go on

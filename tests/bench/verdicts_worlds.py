@@ -17,6 +17,12 @@ from monitor.windows.window import Window
 
 NUMBERS = 4
 """Numeric features of the mixed world; the others have six."""
+RARE_RATE = 0.03
+"""Of the last class of a rare world."""
+ATOMS = np.array([0.1, 0.2, 0.35, 0.5, 0.8, 1.1])
+"""All that numbers are in an atomic world: no multiples of a power of two."""
+ROUGH = {"zeros", "atoms"}
+"""Worlds whose first numbers have no density."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +67,16 @@ class World:
         return x
 
     def outside(self, inside: Matrix, labels: Labels, rng: np.random.Generator) -> Matrix:
-        """The features as a model sees them."""
+        """The features as a model sees them; in the rough worlds the first half has no density."""
+        if self.kind in ROUGH:
+            x = inside.copy()
+            half = inside[:, : self.numbers // 2]
+            x[:, : self.numbers // 2] = (
+                np.where(half > 1.0, np.round(np.exp(4 + half), 2), 0.0)
+                if self.kind == "zeros"
+                else ATOMS[np.clip(np.rint(half + 2.5), 0, ATOMS.size - 1).astype(np.int64)]
+            )
+            return x
         x = np.where(np.arange(self.numbers) % 2 == 0, np.exp(inside / 2), inside) if self.kind == "skewed" else inside
         if not self.shares.size:
             return x
@@ -86,9 +101,12 @@ def world(kind: str, classes: int, seed: list[int]) -> World:
     rng = np.random.default_rng([*seed, classes])
     numbers = NUMBERS if kind == "mixed" else 6
     spreads = np.stack([np.linalg.cholesky(np.cov(rng.normal(size=(numbers, 3 * numbers)))) for _ in range(classes)])
+    priors = rng.dirichlet(np.full(classes, 8.0))
+    if kind == "rare":
+        priors = np.append(priors[:-1] / priors[:-1].sum() * (1 - RARE_RATE), RARE_RATE)
     made = World(
         kind=kind,
-        priors=rng.dirichlet(np.full(classes, 8.0)),
+        priors=priors,
         centres=rng.normal(size=(classes, numbers)) * 1.2,
         spreads=spreads,
         shares=rng.dirichlet(np.full(4, 3.0), size=classes) if kind == "mixed" else np.zeros((0, 0)),
@@ -115,6 +133,8 @@ def moved_priors(priors: Vector, rng: np.random.Generator) -> Vector:
 def window(made: World, shift: str, size: int, rng: np.random.Generator) -> Window:
     """A window with one kind of shift, scored by the world's model, with the labels that a monitor does not see."""
     priors = moved_priors(made.priors, rng) if shift in {"prior", "both"} else made.priors
+    if shift == "doubled":
+        priors = np.append(priors[:-1] * (1 - 2 * priors[-1]) / (1 - priors[-1]), 2 * priors[-1])
     labels = rng.choice(made.classes, size=size, p=priors)
     truth = labels.copy()
     rotation = None
@@ -129,12 +149,14 @@ def window(made: World, shift: str, size: int, rng: np.random.Generator) -> Wind
         inside[newcomers] = _elsewhere(made) + rng.normal(size=(int(newcomers.sum()), made.numbers))
         truth[newcomers] = UNLABELLED
     features = made.outside(inside, labels, rng)
-    column = int(rng.integers(made.numbers))
+    column = int(rng.integers(made.numbers // 2 if made.kind in ROUGH else 0, made.numbers))
     values = features[:, column]
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     unit = (high - low) / 1.349
     if shift in {"linear", "both"}:
         features[:, column] = 1.2 * values + 0.4 * unit * rng.choice([-1.0, 1.0])
+    if shift == "unit":
+        features[:, 0] *= 100.0
     if shift == "monotone":
         z = (values - middle) / unit
         features[:, column] = middle + unit * np.where(z > 0, 1.8, 0.7) * z
@@ -150,11 +172,17 @@ def _elsewhere(made: World) -> Vector:
     return np.asarray(places[int(nearest.argmax())])
 
 
-def reference(made: World, rows: int, rng: np.random.Generator) -> Reference:
-    """A reference with the cheap estimators only: nothing else is looked at here, and the rest takes minutes."""
+def held_out_rows(made: World, rows: int, rng: np.random.Generator) -> tuple[Matrix, Labels, Matrix]:
+    """Labelled events, at least two of each class: posteriors, labels and features."""
     labels = rng.choice(made.classes, size=rows, p=made.priors)
     labels[: 2 * made.classes] = np.tile(np.arange(made.classes), 2)
     features = made.outside(made.inside(labels, rng), labels, rng)
+    return made.posteriors(features), labels, features
+
+
+def reference(made: World, rows: int, rng: np.random.Generator) -> Reference:
+    """A reference with the cheap estimators only: nothing else is looked at here, and the rest takes minutes."""
+    posteriors, labels, features = held_out_rows(made, rows, rng)
     cheap = {name: ESTIMATORS[name] for name in CHEAP}
     with patch.dict(ESTIMATORS, cheap, clear=True):
-        return Reference.reduce(made.schema(), made.posteriors(features), labels, features, seed=0, estimator="em")
+        return Reference.reduce(made.schema(), posteriors, labels, features, seed=0, estimator="em")

@@ -14,6 +14,7 @@ from monitor.commands.cli import main
 from monitor.errors import InputError
 from monitor.events import Decoder
 from monitor.ports import RawBatch
+from monitor.reference import holdout
 from tests.first_hour.shop import Shop, orders
 
 Command = Callable[..., tuple[int, str]]
@@ -209,3 +210,45 @@ def test_kinds_are_said_in_python_as_on_the_command_line() -> None:
     assert (price.kind, reference.features[1].values.tolist()) == ("number", [1.5] * 10 + [2.0] * 10)
     with pytest.raises(InputError, match=r"\['code'\] are said more than once"):
         Reference.fit(scores, labels, frame, category=["code"], ignore=["code"])
+
+
+def test_a_feature_without_any_value_is_left_out_aloud(my_shop: Shop, build: Command, tmp_path: Path) -> None:
+    some = events(my_shop, my_shop.frame, my_shop.labels)
+    for one in some:
+        one["features"]["referrer"] = None
+    some[-1]["features"]["late"] = 3.0
+    code, said = build(lines(tmp_path / "holdout.jsonl", some))
+    assert code == 0, said
+    assert kinds(tmp_path / "my.ref") == TRUE_KINDS | {"late": "number"}
+    assert "referrer: left out, as it has no value in any event" in said
+    assert "late:" not in said
+
+
+def test_a_feature_that_comes_late_in_the_file_is_left_out_aloud(
+    my_shop: Shop, build: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holdout, "PROBED_ROWS", 100)
+    some = events(my_shop, my_shop.frame, my_shop.labels)
+    for one in some[200:]:
+        one["features"]["late"] = 3.0
+    code, said = build(lines(tmp_path / "holdout.jsonl", some))
+    assert code == 0, said
+    assert "late: left out, as it has no value before line 201" in said
+
+
+def test_an_empty_place_in_a_list_of_features_stays_a_place(build: Command, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    scores = 1 / (1 + np.exp(-rng.normal(2 * y - 1, 1)))
+    code, said = build(
+        lines(
+            tmp_path / "holdout.jsonl",
+            [
+                {"posteriors": {"no": 1 - p, "yes": p}, "label": ["no", "yes"][k], "features": [p + k, None, 2 * p]}
+                for p, k in zip(scores.tolist(), y.tolist(), strict=True)
+            ],
+        )
+    )
+    assert code == 0, said
+    assert list(kinds(tmp_path / "my.ref")) == ["x0", "x1", "x2"]
+    assert "x1: no hold-out event has a value" in said

@@ -64,6 +64,23 @@ def test_a_fraud_rate_that_doubles_from_three_in_a_thousand_is_a_prior_shift(
     assert found.reasons[0].startswith("fraud rose from 0.29% to 0.6")
 
 
+def test_the_recalibration_of_a_rare_class_that_doubled_says_what_the_verdict_says(
+    model: Pipeline, reference: Reference
+) -> None:
+    """Cohen's w of the whole mix may be below its floor: the class itself counts, and scores get better by it."""
+    x, labels = payments(0.0055, 60_000, 1000)
+    scores = model.predict_proba(x)
+    found = assess(Window.of(scores, x), reference)
+    assert moved(found)
+    assert found.recalibration.apply, found.recalibration.reason
+    calibrated = reference.calibration(scores)
+    corrected = calibrated * found.recalibration.multipliers
+    corrected /= corrected.sum(axis=1, keepdims=True)
+    fraud = (labels == "fraud").astype(float)
+    at = model.classes_.tolist().index("fraud")
+    assert ((corrected[:, at] - fraud) ** 2).mean() < ((calibrated[:, at] - fraud) ** 2).mean()
+
+
 def test_calm_windows_with_a_rare_class_are_stable(model: Pipeline, reference: Reference) -> None:
     said = [assess(window(model, 0.003, 10_000, 100 + k), reference).verdict for k in range(30)]
     assert said.count("stable") >= 29
