@@ -15,7 +15,7 @@ from monitor.recalibration.applying import scored_threshold
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
-from monitor.tolerances import LABEL_SHIFT_ODDS
+from monitor.tolerances import LABEL_SHIFT_ODDS, MIX_FACTOR, MIX_FLOOR
 
 Vector = NDArray[np.float64]
 
@@ -83,7 +83,9 @@ def retargeted(message: Recalibration, target_priors: Vector, half_widths: Vecto
     """A correction that is applied, towards another estimate of the class mix; none where that has not moved enough."""
     change, source = np.abs(target_priors - message.source_priors), message.source_priors
     effect = float(np.sqrt((change**2 / source).sum()))
-    if effect < MIX_FLOOR:
+    factors = np.maximum(target_priors, source) / np.maximum(np.minimum(target_priors, source), np.finfo(float).tiny)
+    # As in a verdict: a rare class that doubles counts, however little that is of the whole mix.
+    if effect < MIX_FLOOR and not ((factors >= MIX_FACTOR) & (change > half_widths)).any():
         return message.withheld(
             Cause.TOO_SMALL, f"the change of the smoothed class mix is too small (w {effect:.3f} < {MIX_FLOOR})"
         )

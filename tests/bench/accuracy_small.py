@@ -9,10 +9,11 @@ interval holds where it holds the mix of the window. Every split that is done st
 """
 
 import json
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,15 +40,6 @@ COVERED_FROM = 2_000
 
 _LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression())
 _FOREST = RandomForestClassifier(60, min_samples_leaf=3, random_state=0)
-
-
-@dataclass(frozen=True)
-class Table:
-    """A real table and the model that is fitted to a part of it."""
-
-    file: str
-    model: object
-    train: int
 
 
 def problems(data: Path | None) -> Iterator[Problem]:
@@ -174,11 +166,13 @@ def main() -> None:
     parser = options(__doc__, REPORTS / "accuracy_small.md")
     parser.add_argument("--data", type=Path, help="folder of the public tables; without it those are left out")
     parser.add_argument("--peer", action="append", default=[], metavar="quapy=PYTHON")
-    parser.add_argument("--state", type=Path, default=Path("accuracy_small.jsonl"), help="the splits that are done")
+    parser.add_argument("--state", type=Path, help="JSON lines: the splits that are done")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of CPU, after which no split is begun")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    done = study(given.data, accuracy.with_quapy(given.peer), given.state, given.seconds, given.quick)
+    with tempfile.TemporaryDirectory() as folder:
+        state = given.state or Path(folder) / "cells.jsonl"
+        done = study(given.data, accuracy.with_quapy(given.peer), state, given.seconds, given.quick)
     lines = report(done)
     print("\n".join(lines))
     if given.report is not None:

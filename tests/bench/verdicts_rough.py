@@ -8,6 +8,7 @@ amounts with two decimals for the others), `atoms` (half of the numbers take six
 stands in the state file, and is not done again.
 """
 
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -160,10 +161,12 @@ def _told(cells: list[Cell], shift: str) -> str:
 def main() -> None:
     """Go on with the study, and write the report of what is done."""
     parser = options(__doc__, REPORTS / "verdicts_rough.md")
-    parser.add_argument("--state", type=Path, default=Path("verdicts_rough.jsonl"), help="the worlds that are done")
+    parser.add_argument("--state", type=Path, help="JSON lines: the worlds that are done")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of CPU, after which no world is begun")
     given = parser.parse_args()
-    lines = report(study(given.state, 8.0 if given.quick else given.seconds))
+    with tempfile.TemporaryDirectory() as folder:
+        cells = study(given.state or Path(folder) / "cells.jsonl", 8.0 if given.quick else given.seconds)
+    lines = report(cells)
     print("\n".join(lines))
     given.report.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

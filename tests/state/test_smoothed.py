@@ -218,3 +218,9 @@ def test_nothing_is_corrected_towards_a_smoothed_mix_that_has_not_moved_enough(
     assert np.isfinite(found.log_multipliers).all()
     if not found.apply:
         assert found.multipliers == (1.0, 1.0)
+
+
+def test_a_rare_class_whose_smoothed_share_nearly_doubled_is_corrected_for() -> None:
+    applied = replace(windows([0.6], 5_000)[0].recalibration, source_priors=(0.997, 0.003))
+    sure, unsure = (retargeted(applied, np.array([0.9945, 0.0055]), np.full(2, half)) for half in (0.001, 0.01))
+    assert (sure.cause, unsure.cause) == (Cause.PRIOR_SHIFT, Cause.TOO_SMALL)
