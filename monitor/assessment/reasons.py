@@ -116,7 +116,7 @@ def usual_mix(names: tuple[str, ...], source_priors: Vector, prevalence: PriorEs
     y = int((apart / np.sqrt(source_priors)).argmax())
     return (
         f"{names[y]} is {_share(prevalence.priors[y])} of the events and {_share(source_priors[y])} of the hold-out: "
-        "its blocks differ by as much, which is not called a shift"
+        "blocks of the hold-out differ too much to call that a shift"
     )
 
 

@@ -96,6 +96,7 @@ class Totals:
     def __init__(self) -> None:
         self._counts = dict.fromkeys(("events", "windows", "late", "rejected"), 0)
         self._reasons: Counter[str] = Counter()
+        self._examples: dict[str, str] = {}
         self._verdicts: dict[str, Counter[str]] = {}
 
     def __call__(self, happening: Happening) -> None:
@@ -111,6 +112,7 @@ class Totals:
             for (_, reason), count in happening.rejected.items():
                 self._counts["rejected"] += count
                 self._reasons[reason] += count
+            self._examples = {**happening.examples, **self._examples}
 
     def log(self) -> None:
         """Say how much of everything there was; it is a warning if something came and no event found its window."""
@@ -119,12 +121,13 @@ class Totals:
         _say(logging.WARNING if useless else logging.INFO, "ended", **self._counts, **self._reasons)
 
     def sentences(self) -> list[str]:
-        """The same for a person, with the verdicts of each stream and segment."""
+        """The same for a person, with what was wrong first, and the verdicts of each stream and segment."""
         rejected = ", ".join(f"{count:,} {reason}" for reason, count in self._reasons.most_common())
         counts = {name: f"{count:,}" for name, count in self._counts.items()}
         return [
             f"{counts['windows']} windows of {counts['events']} events; {counts['late']} late, {counts['rejected']} "
             f"rejected{f' ({rejected})' if rejected else ''}",
+            *(f"  first {reason}: {detail}" for reason, detail in sorted(self._examples.items())),
             *(
                 f"  {name}: {', '.join(f'{count:,} {verdict}' for verdict, count in verdicts.most_common())}"
                 for name, verdicts in sorted(self._verdicts.items())

@@ -233,6 +233,7 @@ class Service:
                 events={stream: int(np.count_nonzero(news)) for stream, news in events.items()},
                 labels=labels_taken(batch, decoded, left_out, fresh),
                 rejected=Counter((bad.stream, str(bad.reason)) for bad in rejected),
+                examples={str(bad.reason): bad.detail for bad in reversed(rejected)},
                 late={stream: len(offsets) for stream, offsets in left_out.late.items()},
                 late_after_idle={stream: len(offsets) for stream, offsets in left_out.late_after_idle.items()},
                 event_time=self._windowing.event_time(batch.partition),

@@ -28,6 +28,8 @@ class BatchTaken:
     """The partition's newest event time so far; `NEVER` before the first event."""
     labels: Mapping[str, int] = field(default_factory=dict)
     """Labels of earlier events by stream."""
+    examples: Mapping[str, str] = field(default_factory=dict)
+    """What was wrong with the first record that was rejected for a reason. It may quote the record: not for a log."""
 
 
 WindowAssessed = WindowSeen

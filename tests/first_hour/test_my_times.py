@@ -85,7 +85,9 @@ def test_a_time_in_doubt_is_rejected_with_what_it_probably_is(
     tmp_path: Path, reference: Path, capsys: pytest.CaptureFixture[str], written: Callable[[datetime], Any], likely: str
 ) -> None:
     assert replayed(tmp_path, reference, events(written)) == []
-    assert "bad-timestamp" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "bad-timestamp" in said.err
+    assert f"first bad-timestamp: {likely}" in said.out
     (tmp_path / "holdout.jsonl").write_text(as_lines([one | {"label": i % 2} for i, one in enumerate(events(written))]))
     assert main(["reference", "build", str(tmp_path / "holdout.jsonl"), "-o", str(tmp_path / "x.ref")]) == 1
     assert f"line 1: bad-timestamp: {likely}" in capsys.readouterr().err
