@@ -76,6 +76,6 @@ def _noticed(rate: float, reference: FiledReference) -> str:
     threshold = groups * series / rate
     soon = ", ".join(f"{size:g} after {windows_to_notice(size, log(threshold)):.0f}" for size in (0.5, 1, 2, 3))
     return (
-        f"evidence over windows: a false alarm once in {1 / rate:,.0f} windows; a share that moves by so many "
+        f"evidence over windows: a false alarm at most once in {1 / rate:,.0f} windows; a share that moves by so many "
         f"standard errors is noticed {soon} windows"
     )

@@ -67,7 +67,13 @@ class SeriesEvidence:
 
 
 def windows_to_notice(size: float, log_threshold: float) -> float:
-    """About how many windows a shift of so many standard errors a window takes, from none to the threshold: that of the
-    fastest lambda, whose evidence grows by lambda size - lambda^2 / 2 a window."""
+    """About how many windows a shift of so many standard errors a window takes, from calm to the threshold.
+
+    That of the fastest lambda. Its evidence grows by g = lambda size - lambda^2 / 2 a window from each beginning, of
+    which there is one a window: log M_t = g t - log(1 - e^-g). The threshold is passed half a window later on average.
+    """
     growth = _SIZES * size - _SIZES**2 / 2
-    return float((log_threshold + np.log(_SIZES.size)) / growth.max()) if growth.max() > 0 else np.inf
+    growth = growth[growth > 0]
+    if not growth.size:
+        return np.inf
+    return float(((log_threshold + np.log(_SIZES.size) + np.log(-np.expm1(-growth))) / growth).min() + 0.5)

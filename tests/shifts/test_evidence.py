@@ -71,6 +71,17 @@ def test_shifts_too_small_for_one_window_are_noticed_soon(shift: float, soon: fl
         assert np.minimum(slow[slow > 0], 400).mean() > 3 * soon
 
 
-def test_what_is_promised_is_about_what_comes() -> None:
-    assert windows_to_notice(1.0, np.log(3_300)) == pytest.approx(19, abs=1)
+@pytest.mark.parametrize("once_in", [300, 3_300, 100_000])
+@pytest.mark.parametrize(("size", "slack"), [(0.5, 0.4), (1.0, 0.3), (2.0, 0.2), (3.0, 0.15)])
+def test_what_check_promises_is_what_comes_or_somewhat_more(once_in: int, size: float, slack: float) -> None:
+    """The evidence of a series in one direction has to reach twice the windows of the budget of both."""
+    x = scores(100, CALM + 400, 0.0, seed=7)
+    x[CALM:] += size
+    found = first(alarms(x, 0.0, threshold=once_in), 100) - CALM
+    came = found[found > 0].mean()
+    promised = windows_to_notice(size, np.log(2 * once_in))
+    assert (1 - slack) * promised < came < 1.1 * promised + 0.1
+
+
+def test_no_shift_is_never_noticed() -> None:
     assert windows_to_notice(0.0, 1.0) == np.inf
