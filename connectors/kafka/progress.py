@@ -59,7 +59,7 @@ class _Before(msgspec.Struct):
     streams: tuple[int, ...] = ()
 
 
-class _Row(msgspec.Struct, array_like=True):
+class _PartitionRow(msgspec.Struct, array_like=True):
     """A partition of a source that is not Kafka."""
 
     offset: int
@@ -141,7 +141,7 @@ def table_from_metadata(metadata: str) -> dict[str, Progress]:
         if body is None:
             before = msgspec.json.decode(metadata, type=_TableBefore).progress
             return {name: from_metadata(name, *row) for name, row in before.items()}
-        rows = msgspec.json.decode(body, type=dict[str, _Row])
+        rows = msgspec.json.decode(body, type=dict[str, _PartitionRow])
     except msgspec.DecodeError as error:
         raise _foreign(what, metadata) from error
     return {name: Progress(row.offset, row.state, row.mark) for name, row in rows.items()}
