@@ -119,7 +119,7 @@ def _shares(assessment: Assessment) -> dict[str, float]:
     }
 
 
-class _Row(NamedTuple):
+class _SeriesScore(NamedTuple):
     """One series of one window."""
 
     name: str
@@ -128,11 +128,11 @@ class _Row(NamedTuple):
     """The logarithm of the evidence that raises an alarm."""
 
 
-def _rows(seen: WindowSeen, rate: float) -> list[_Row]:
+def _rows(seen: WindowSeen, rate: float) -> list[_SeriesScore]:
     """Each group has the same part of the budget, and in it each series."""
     groups = scores(seen)
     return [
-        _Row(name, min(max(score, -SCORE_LIMIT), SCORE_LIMIT), threshold)
+        _SeriesScore(name, min(max(score, -SCORE_LIMIT), SCORE_LIMIT), threshold)
         for series in groups.values()
         for threshold in [log(len(groups) * len(series) / rate)]
         for name, score in sorted(series.items())
