@@ -134,3 +134,24 @@ def test_a_digit_that_the_model_never_saw_is_named_with_450_digits_held_out() ->
         named += assess(Window.of(model.predict_proba(x[rows]), x[rows]), reference).verdict == "unknown-class"
     assert calm == 3
     assert named >= 2
+
+
+def test_another_unit_in_a_column_with_four_events_in_a_hundred_that_are_not_zero_is_that_column() -> None:
+    """Its distribution hardly moves: what it makes of the events does."""
+    rng = np.random.default_rng(5)
+
+    def cases(rows: int) -> tuple[np.ndarray, np.ndarray]:
+        y = rng.integers(0, 2, rows)
+        x = rng.normal(size=(rows, 6)) + 0.8 * y[:, None]
+        x[:, 0] = np.where(rng.random(rows) < 0.04, np.round(np.exp(rng.normal(5, 1, rows)), 2), 0.0)
+        return x, y
+
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(*cases(5_000))
+    x, y = cases(10_000)
+    reference = Reference.fit(model.predict_proba(x), y, x, estimator="em")
+    for _ in range(4):
+        x, _ = cases(1_000)
+        x[:, 0] *= 100
+        found = assess(Window.of(model.predict_proba(x), x), reference)
+        assert found.verdict == "covariate-shift"
+        assert "x0" in found.reasons[0]
