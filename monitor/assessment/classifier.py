@@ -90,6 +90,9 @@ class Assessment:
     """Against what has been normal lately, where that is known."""
     evidence: Evidence = TOO_FEW
     """What the verdict rests on."""
+    label_shift: tuple[float, ...] = ()
+    """The multipliers by label shift, where that explains a window whose class mix has moved; whether they are to be
+    applied is another question."""
     task: ClassVar[str | None] = None
 
     @property
@@ -177,6 +180,7 @@ def _assessed(
         inputs_explain=diagnosis.explained,
     )
     verdict = decide(evidence)
+    factors = chosen.priors / reference.source_priors if diagnosis.label_shift_fits and moved else np.zeros(0)
     beyond = diagnosis.unknown if verdict is Verdict.UNKNOWN_CLASS else None
     if beyond is not None:
         chosen = known_mix(calibrated, reference, reference.estimator, ready, beyond)
@@ -198,6 +202,7 @@ def _assessed(
     return replace(
         assessment,
         evidence=evidence,
+        label_shift=tuple(factors.tolist()),
         unusable=unusable,
         prevalence=mix.estimate,
         based_on=mix.based_on,

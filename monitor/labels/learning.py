@@ -1,7 +1,8 @@
 """What late labels teach about a stream's scores, and the pool of corrections that follows from it. Pure.
 
-Three experts: the scores as they were; the correction that the window's own estimate implies without labels; and a
-recursive recalibration (`recursive`) of what the second one says, calibrated in any case. Their weights follow from how
+Three experts: the scores as they were; calibrated scores, multiplied where label shift explains a window whose class
+mix has moved; and a recursive recalibration (`recursive`) of what the second one says. The second need not pass what
+the feed asks for before it corrects without labels: here labels tell what it is worth. Their weights follow from how
 each has fared (`pool`). Nothing is switched on or off by a threshold, and no sequence of labels can make the pool worse
 than the scores as they were by more than
 
@@ -24,7 +25,7 @@ from monitor.calibration import balance
 from monitor.labels.pool import Copies, given_back, losses, taken
 from monitor.labels.recursive import Recursive, taught, untaught
 from monitor.labels.selection import NOTHING_SEEN, Selection, seen
-from monitor.recalibration import CalibrationMap, Expert, Recalibration, expert_rows
+from monitor.recalibration import CalibrationMap, Expert, expert_rows
 from monitor.tolerances import LEARNED_PATIENCE, POSTERIOR_FLOOR
 
 
@@ -47,9 +48,10 @@ def nothing_learned(classes: int) -> Learned:
 
 
 def corrected(
-    before: Learned, window: str, unlearned: Recalibration, calibration: CalibrationMap | None
+    before: Learned, window: str, multipliers: tuple[float, ...], calibration: CalibrationMap | None
 ) -> tuple[Learned, tuple[Expert, ...]]:
-    """The pool of a window whose correction would be `unlearned` without labels; the calibration is the reference's.
+    """The pool of a window with these multipliers by label shift, none where there is none; the calibration is the
+    reference's.
 
     Empty before the first labels, and when none have come for long: what nothing checks promises nothing.
     """
@@ -58,18 +60,14 @@ def corrected(
     copies, held = taken(before.copies, window)
     if held is None:
         return before, ()
-    raw, feed, learned = held.weights.tolist()
-    known, multipliers = before.recursive, applied(unlearned)
+    raw, label_shift, learned = held.weights.tolist()
+    known = before.recursive
+    margins = calibration if calibration is not None and calibration.scores == "margin" else None
     return replace(before, copies=copies), (
-        Expert(raw, unlearned.of_margins, name="raw"),
-        Expert(feed, unlearned.calibration, multipliers, name="label-shift"),
+        Expert(raw, margins, name="raw"),
+        Expert(label_shift, calibration, multipliers, name="label-shift"),
         Expert(learned, calibration, multipliers, known.slope, before.balanced or known.intercepts, "learned"),
     )
-
-
-def applied(unlearned: Recalibration) -> tuple[float, ...]:
-    """The multipliers of a correction; none where it is not applied."""
-    return unlearned.multipliers if unlearned.apply else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +80,7 @@ class Settled:
     labels: Labels
     """-1 stands for an event without one."""
     multipliers: tuple[float, ...]
-    """Of the correction that it had without labels; none where that was not applied."""
+    """By label shift, where that explained it; none where it did not."""
     experts: Sequence[Expert]
     """Its published pool."""
 

@@ -16,18 +16,10 @@ from monitor.labels.pool import Copies, given_back, losses, taken
 from monitor.labels.recursive import taught, untaught
 from monitor.labels.selection import NOTHING_SEEN, seen
 from monitor.limits import LEARNED_COPIES
-from monitor.recalibration import Recalibration, expert_rows, identity, pooled_rows
+from monitor.recalibration import expert_rows, pooled_rows
 from monitor.tolerances import LEARNED_PATIENCE, LEARNED_PRIOR, POSTERIOR_FLOOR, PRIOR_WEIGHTS
 
 SOURCE = (0.5, 0.3, 0.2)
-CLASSES = ("a", "b", "c")
-
-
-def unlearned(target: tuple[float, ...] | None = None) -> Recalibration:
-    nothing = identity(CLASSES, SOURCE)
-    if target is None:
-        return nothing
-    return replace(nothing, apply=True, multipliers=tuple(t / p for t, p in zip(target, SOURCE, strict=True)))
 
 
 def scores(rng: np.random.Generator, events: int, sharp: float = 3.0) -> Matrix:
@@ -36,7 +28,7 @@ def scores(rng: np.random.Generator, events: int, sharp: float = 3.0) -> Matrix:
 
 def follow(known: learning.Learned, number: int, g: Matrix, labels: Labels) -> learning.Learned:
     """One window that settles at once."""
-    known, pool = learning.corrected(known, f"{number}", unlearned(), None)
+    known, pool = learning.corrected(known, f"{number}", (), None)
     return learning.settled(known, learning.Settled(f"{number}", g, labels, (), pool), None)
 
 
@@ -70,12 +62,13 @@ def test_no_labels_make_all_windows_together_worse_by_more_than_the_bound(
         while waiting and waiting[0][0] <= t - delay:
             known = learning.settled(known, waiting.pop(0)[1], None)
         g = np.maximum(scores(rng, 12, sharp), POSTERIOR_FLOOR)
-        feed = unlearned(tuple(rng.dirichlet(np.ones(3)) + 1e-3) if rng.random() < 0.7 else None)
+        mix = rng.dirichlet(np.ones(3)) + 1e-3
+        feed = tuple((mix / SOURCE).tolist()) if rng.random() < 0.7 else ()
         known, pool = learning.corrected(known, f"{t}", feed, None)
         after = pooled_rows(g, pool)
         labels = adversary.labels(g, after)
         excess += quality.log_loss(after, labels) - quality.log_loss(g, labels)
-        waiting.append((t, learning.Settled(f"{t}", g, labels, learning.applied(feed), pool)))
+        waiting.append((t, learning.Settled(f"{t}", g, labels, feed, pool)))
     assert excess <= delay * np.log(1 / PRIOR_WEIGHTS[0]) + 1e-9
 
 
@@ -99,9 +92,9 @@ def test_there_are_never_more_copies_than_windows_under_way_at_once(moves: list[
 def test_a_window_without_a_free_copy_is_not_corrected_by_a_pool() -> None:
     known = replace(learning.nothing_learned(3), silence=0)
     for number in range(LEARNED_COPIES):
-        known, pool = learning.corrected(known, f"{number}", unlearned(), None)
+        known, pool = learning.corrected(known, f"{number}", (), None)
         assert pool
-    same, pool = learning.corrected(known, "one more", unlearned(), None)
+    same, pool = learning.corrected(known, "one more", (), None)
     assert pool == ()
     assert same == known
 
@@ -170,7 +163,7 @@ def test_selected_labels_teach_the_slope_and_leave_the_mean_where_it_was() -> No
         known = follow(known, number, g, np.where(came, labels, UNLABELLED))
     assert known.selection.selected
     assert known.recursive.slope == pytest.approx(1.0, abs=0.06)
-    _, pool = learning.corrected(known, "next", unlearned(), None)
+    _, pool = learning.corrected(known, "next", (), None)
     g = scores(rng, 5_000, 1.5)
     np.testing.assert_allclose(expert_rows(g, pool[2]).mean(axis=0), g.mean(axis=0), atol=0.02)
     naive = replace(pool[2], intercepts=known.recursive.intercepts)
@@ -181,13 +174,13 @@ def test_nothing_is_pooled_before_the_first_label_nor_after_a_long_silence() -> 
     rng, known = np.random.default_rng(5), learning.nothing_learned(3)
     none, g = np.full(50, UNLABELLED), scores(rng, 50)
     known = follow(known, 0, g, none)
-    assert learning.corrected(known, "1", unlearned(), None)[1] == ()
+    assert learning.corrected(known, "1", (), None)[1] == ()
     known = follow(known, 1, g, np.zeros(50, dtype=np.int64))
-    assert len(learning.corrected(known, "2", unlearned(), None)[1]) == len(PRIOR_WEIGHTS)
+    assert len(learning.corrected(known, "2", (), None)[1]) == len(PRIOR_WEIGHTS)
     for number in range(LEARNED_PATIENCE + 1):
-        assert learning.corrected(known, "now", unlearned(), None)[1]
+        assert learning.corrected(known, "now", (), None)[1]
         known = follow(known, 2 + number, g, none)
-    assert learning.corrected(known, "now", unlearned(), None)[1] == ()
+    assert learning.corrected(known, "now", (), None)[1] == ()
 
 
 def test_the_expert_that_was_right_is_believed() -> None:

@@ -23,7 +23,7 @@ HELD_OUT, EVENTS, LABELS = 2_000, 1_000, 200
 """Rows of a hold-out, events of a window, and labels of a window in which a change is looked for."""
 APART = 2.4
 """Standard deviations between the centres of any two classes."""
-REFERENCES, CALM_WINDOWS, CHANGES = 6, 60, 6
+REFERENCES, CALM_WINDOWS, CHANGES = 5, 40, 6
 """References of each kind, calm windows of each, and changes of each."""
 
 MODELS: Mapping[str, Callable[[], Any]] = {

@@ -10,9 +10,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from monitor.arrays import Labels, Matrix
-from monitor.assessment.classifier import assess
+from monitor.assessment.classifier import Assessment, assess
 from monitor.ports.schema import Feature
-from monitor.recalibration import CalibrationMap, Recalibration
+from monitor.recalibration import CalibrationMap
 from monitor.reference.classifier import Reference
 from tests.bench.streams.cells import KNOWN
 from tests.bench.streams.models import MODELS as STREAM_MODELS
@@ -43,8 +43,8 @@ class Scored:
     stream: str
     model: str
     reference: Reference
-    windows: Sequence[tuple[Matrix, Labels, Recalibration]]
-    """Posteriors, the truth, and the correction that the window implies."""
+    windows: Sequence[tuple[Matrix, Labels, Assessment]]
+    """Posteriors, the truth, and what the monitor says."""
 
     @property
     def calibration(self) -> CalibrationMap | None:
@@ -56,9 +56,7 @@ def scored(table: Table, block: int, model: str) -> Scored:
     """Train on the first fifth, hold out the second, and assess what follows."""
     over = Watched.of(table, trained(MODELS[model], table), block)
     reference = over.plain_reference(over.held, "auto")
-    windows = [
-        (over.scores[at], table.labels[at], assess(over.window(at), reference).recalibration) for at in over.windows
-    ]
+    windows = [(over.scores[at], table.labels[at], assess(over.window(at), reference)) for at in over.windows]
     return Scored(table.name, model, reference, windows)
 
 

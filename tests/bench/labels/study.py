@@ -47,15 +47,15 @@ def run(one: Scored, delay: int, rate: float, often: float = 1.0) -> Run:
     known = learning.nothing_learned(one.windows[0][0].shape[1])
     waiting: deque[tuple[int, Labels, tuple[Expert, ...]]] = deque()
     scores, flagged = [], 0
-    for t, (posteriors, labels, unlearned) in enumerate(one.windows):
+    for t, (posteriors, labels, assessment) in enumerate(one.windows):
         while waiting and waiting[0][0] <= t - delay:
             late, came, pool = waiting.popleft()
             scores_then, _, then = one.windows[late]
-            came_in = learning.Settled(f"{late}", scores_then, came, learning.applied(then), pool)
+            came_in = learning.Settled(f"{late}", scores_then, came, then.label_shift, pool)
             known = learning.settled(known, came_in, one.calibration)
         flagged += known.selection.selected
-        known, pool = learning.corrected(known, f"{t}", unlearned, one.calibration)
-        after = pooled_rows(posteriors, pool) if pool else corrected_rows(posteriors, unlearned)
+        known, pool = learning.corrected(known, f"{t}", assessment.label_shift, one.calibration)
+        after = pooled_rows(posteriors, pool) if pool else corrected_rows(posteriors, assessment.recalibration)
         scores.append(
             [score(each, labels) for score in (quality.brier, quality.log_loss) for each in (posteriors, after)]
         )
