@@ -27,12 +27,16 @@ class Feedback:
     copies: float = 0.1
     """Labels that come as copies of the event, with its own timestamp."""
     seed: int = 3
+    turned_from: int | None = None
+    """The event from which on labels are of the other class."""
     records: list[Record] = field(default_factory=list, compare=False)
     truth: dict[str, int] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(self.seed)
         posteriors, labels = scores(self.events, self.positives, self.seed)
+        if self.turned_from is not None:
+            labels[self.turned_from :] = 1 - labels[self.turned_from :]
         for number, (row, label) in enumerate(zip(posteriors.tolist(), labels.tolist(), strict=True)):
             sent = START_MS + number * SECOND_MS
             name = f"e{number}"

@@ -21,6 +21,10 @@ url = "jsonl:events.jsonl"
 url = "jsonl:{name}.jsonl"
 recalibrations = "{name}-recalibrations.jsonl"
 events = "{name}-corrected.jsonl"
+alarms = "{name}-alarms.jsonl"
+
+[alarms]
+false = "1 per 1d"
 
 [streams.s]
 reference = "s.ref"
@@ -32,7 +36,7 @@ corrected = "window"
 
 @pytest.mark.parametrize("kills", [1, in_chaos(30)])
 def test_a_run_that_is_killed_again_and_again_says_the_same_outcomes(tmp_path: Path, kills: int) -> None:
-    feedback = Feedback(events=EVENTS, positives=0.6, delay=1_500)  # up to three windows late
+    feedback = Feedback(events=EVENTS, positives=0.6, delay=1_500, turned_from=EVENTS // 2)  # three windows late
     (tmp_path / "events.jsonl").write_bytes(b"".join(record + b"\n" for _, record in feedback.records))
     reference().save(tmp_path / "s.ref")
     for name in ("whole", "killed"):
@@ -41,10 +45,12 @@ def test_a_run_that_is_killed_again_and_again_says_the_same_outcomes(tmp_path: P
     results = tmp_path / "killed.jsonl"
     assert killed_again_and_again(lambda: started(tmp_path, "killed.toml"), kills, (0.0, 0.5), results)
     finished(started(tmp_path, "killed.toml"))
-    for name in ("{}.jsonl", "{}-recalibrations.jsonl", "{}-corrected.jsonl"):
+    for name in ("{}.jsonl", "{}-recalibrations.jsonl", "{}-corrected.jsonl", "{}-alarms.jsonl"):
         assert (tmp_path / name.format("killed")).read_bytes() == (tmp_path / name.format("whole")).read_bytes()
     feed = (tmp_path / "whole-recalibrations.jsonl").read_bytes().splitlines()
     assert sum(bool(json.loads(line)["experts"]) for line in feed) > len(feed) // 2
+    alarms = [json.loads(line) for line in (tmp_path / "whole-alarms.jsonl").read_bytes().splitlines()]
+    assert "labels against scores" in {alarm["series"] for alarm in alarms}
     outcomes = outcomes_in((tmp_path / "whole.jsonl").read_bytes().splitlines())
     assert len(outcomes) == EVENTS // 600 + 1
     assert sum(one["labels"]["joined"] for one in outcomes) == len(feedback.truth)
