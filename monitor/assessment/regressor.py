@@ -69,6 +69,7 @@ class RegressionAssessment:
     recalibration: RegressionRecalibration
     reference_version: str
     task: ClassVar[str | None] = "regression"
+    label_shift: ClassVar[tuple[float, ...]] = ()
 
     @property
     def compared(self) -> Mapping[str, FeatureShift]:

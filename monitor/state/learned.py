@@ -5,7 +5,6 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from monitor.assessment import Assessment
 from monitor.labels import Settlement, learning
 from monitor.labels.learning import Learned
 from monitor.limits import DELAYS_REMEMBERED, LEARNED_CLASSES
@@ -61,8 +60,7 @@ def _window(
     unlearned, key = seen.recalibration, seen.window.key
     if key.segment or key.part or not unlearned.complete:
         return Advanced(state)
-    multipliers = seen.assessment.label_shift if isinstance(seen.assessment, Assessment) else ()
-    known, pool = learning.corrected(known, key.id, multipliers, calibration)
+    known, pool = learning.corrected(known, key.id, seen.assessment.label_shift, calibration)
     if not pool:
         return Advanced(state)
     return Advanced(
