@@ -207,7 +207,9 @@ def _assessed(
         prevalence=mix.estimate,
         based_on=mix.based_on,
         harm=harm(posteriors if reference.margins else kept.posteriors, posteriors, diagnosis, reference),
-        performance=performance(kept.posteriors, posteriors, verdict, mix, reference, decisions=decisions),
+        performance=performance(
+            kept.posteriors, posteriors, verdict, mix, reference, resolution=resolution, decisions=decisions
+        ),
         unknown=None if beyond is None else unknown_share(beyond),
         mean=frozen_vector(diagnosis.mean, "mean"),
         tests=tests,

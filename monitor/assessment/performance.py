@@ -25,6 +25,7 @@ from monitor.performance import (
     misfits,
     scores_of,
 )
+from monitor.shifts import Resolution, comparable_posteriors
 from monitor.tolerances import FEWEST_BLOCKS, MIX_GRID, NORMAL_95
 
 TOLD_WITH = frozenset({Verdict.STABLE, Verdict.PRIOR_SHIFT})
@@ -50,11 +51,12 @@ def performance(
     mix: Prevalence,
     reference: AssessedReference,
     *,
+    resolution: Resolution,
     decisions: Decisions,
 ) -> Performance:
-    """Of a window's scores, as they are said and calibrated."""
+    """Of a window's scores, as they are said, and calibrated at a resolution that the hold-out events then have too."""
     of_class = _positive(reference)
-    if why := _withheld(verdict, mix):
+    if why := _withheld(verdict, mix) or _unbalanced(reference, resolution, decisions):
         return Performance({}, why, decisions, of_class)
     source, estimate = reference.source_priors, mix.estimate
     priors, variances = source, np.zeros(source.size)
@@ -62,7 +64,7 @@ def performance(
         priors = estimate.priors
         variances = ((estimate.upper - estimate.lower) / (2 * NORMAL_95)) ** 2
     window = Expected(scores_of(scored, posteriors if reference.margins else scored, decisions, of_class), posteriors)
-    misfit = _misfits(reference, decisions, tuple(np.rint(priors / MIX_GRID).tolist()))
+    misfit = _misfits(reference, resolution, decisions, tuple(np.rint(priors / MIX_GRID).tolist()))
     measures = decisions.measures(source.size, of_class)
     figures = estimated(window, measures, misfit, source=source, mix=priors, variances=variances)
     return Performance(figures, "", decisions, of_class)
@@ -83,24 +85,31 @@ def _withheld(verdict: Verdict, mix: Prevalence) -> str:
     return ""
 
 
+def _unbalanced(reference: AssessedReference, resolution: Resolution, decisions: Decisions) -> str:
+    """Calibrated scores add up to the class mix of the hold-out. Where they do not at the digits that events are
+    written with, as models that are certain of all they say, no mix follows from them."""
+    known = _hold_out(reference, resolution, decisions).posteriors.mean(axis=0)
+    shares = np.bincount(reference.sample.labels, minlength=known.size) / reference.sample.labels.size
+    return "" if np.abs(known - shares).max() <= MIX_GRID else "at the digits of these scores calibration does not hold"
+
+
 @lru_cache(maxsize=64)
-def _hold_out(reference: AssessedReference, decisions: Decisions) -> Expected:
+def _hold_out(reference: AssessedReference, resolution: Resolution, decisions: Decisions) -> Expected:
     """The hold-out events, as the model says them and calibrated: sorted once while the reference lives."""
-    sample = reference.sample.posteriors
-    said = reference.raw
-    return Expected(scores_of(said, sample if reference.margins else said, decisions, _positive(reference)), sample)
+    said, known = reference.raw, comparable_posteriors(reference.raw, reference, resolution)
+    return Expected(scores_of(said, known if reference.margins else said, decisions, _positive(reference)), known)
 
 
 @lru_cache(maxsize=1024)
 def _misfits(
-    reference: AssessedReference, decisions: Decisions, steps: tuple[float, ...]
+    reference: AssessedReference, resolution: Resolution, decisions: Decisions, steps: tuple[float, ...]
 ) -> Mapping[str, CalibrationError]:
     """At a mix of so many steps of `MIX_GRID`: few mixes come up, and what calibration gets wrong is smooth in them."""
     source = reference.source_priors
     mix = np.maximum(np.array(steps), 0.5)
     blocks = reference.blocks
     return misfits(
-        _hold_out(reference, decisions),
+        _hold_out(reference, resolution, decisions),
         reference.sample.labels,
         mix / mix.sum() / source,
         decisions.measures(source.size, _positive(reference)),
