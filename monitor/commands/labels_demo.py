@@ -11,7 +11,6 @@ from rich.table import Table
 
 from connectors.synthetic import SyntheticOptions, write, write_labels
 from connectors.worlds import Period, World
-from monitor.assessment import Assessment
 from monitor.commands.demo import WINDOW_EVENTS, JudgedWindow, cleared, farewell, watched
 from monitor.labels import OutcomeResult
 from monitor.reference import Reference
@@ -94,24 +93,25 @@ def _summarise(judged: Sequence[JudgedWindow], known: Mapping[str, OutcomeResult
     for window in judged:
         period, assessment = window.injected.period, window.assessment
         assert isinstance(period, Period)  # noqa: S101 - a classifier's world has no others
-        assert isinstance(assessment, Assessment)  # noqa: S101 - nor has its stream
-        outcome, accuracy = known.get(assessment.key.id), assessment.performance.figures.get("accuracy")
+        outcome = known.get(assessment.key.id)
         if outcome is None or outcome.brier is None:
             continue  # its labels have not come by the end
+        accuracy = outcome.performance["accuracy"]
+        before = accuracy.estimated
         after = outcome.brier.after if outcome.applied else outcome.brier.before
         table.add_row(
             period.name,
             str(assessment.verdict),
-            "withheld" if accuracy is None else f"{accuracy.value:.3f} ({accuracy.lower:.3f}-{accuracy.upper:.3f})",
-            f"{outcome.performance['accuracy'].realised:.3f}",
+            "withheld" if before is None else f"{before.estimate:.3f} ({before.lower:.3f}-{before.upper:.3f})",
+            f"{accuracy.realised:.3f}",
             f"{outcome.brier.before:.3f}",
             f"{after:.3f}",
         )
         if period.relabelled:
             changed.append((outcome.brier.before, after))
     console.print(table)
-    before, after = (sum(scores) / max(len(changed), 1) for scores in zip(*changed or [(0.0, 0.0)], strict=True))
+    scored, corrected = (sum(scores) / max(len(changed), 1) for scores in zip(*changed or [(0.0, 0.0)], strict=True))
     console.print(
-        f"Since then the Brier score is {before:.3f} as scored, and {after:.3f} as corrected by earlier labels.",
+        f"Since then the Brier score is {scored:.3f} as scored, and {corrected:.3f} as corrected by earlier labels.",
         highlight=False,
     )
