@@ -58,7 +58,7 @@ class Recalibration:
     source_priors: tuple[float, ...]
     """How often each class was among the events that the reference was made from."""
     target_priors: tuple[float, ...]
-    """The estimate, whether or not it is applied."""
+    """The estimate; where it is applied, no share is below a third of what it may be at most by its interval."""
     multipliers: tuple[float, ...]
     """target / source, for calibrated posteriors before they are normalised again; exactly 1 unless `apply`."""
     log_multipliers: tuple[float, ...]

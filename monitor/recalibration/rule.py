@@ -15,7 +15,7 @@ from monitor.recalibration.applying import scored_threshold
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
-from monitor.tolerances import LABEL_SHIFT_ODDS, MIX_FACTOR, MIX_FLOOR
+from monitor.tolerances import LABEL_SHIFT_ODDS, MIX_FACTOR, MIX_FLOOR, UNSEEN_SHARE
 
 Vector = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def imply(
     """The correction that one window implies. `calibration` is the one that its estimate was made with."""
     apply, cause, reason = justified(grounds, source_priors)
     source = tuple(float(p) for p in source_priors)
-    target = tuple(float(p) for p in grounds.target_priors)
+    target = _supposed(grounds.target_priors, grounds.half_widths) if apply else _numbers(grounds.target_priors)
     margins = calibration is not None and calibration.scores == "margin"
     before = calibration if apply and not margins else None
     multipliers, logs = _multipliers(source, target if apply else source)
@@ -91,7 +91,7 @@ def retargeted(message: Recalibration, target_priors: Vector, half_widths: Vecto
         )
     if not (change > half_widths).any():
         return message.withheld(Cause.WITHIN_INTERVAL, "no class of the smoothed mix changed by more than its interval")
-    target = tuple(target_priors.tolist())
+    target = _supposed(target_priors, half_widths)
     multipliers, logs = _multipliers(source, target)
     before = None if message.of_margins is not None else message.calibration
     return replace(
@@ -103,6 +103,20 @@ def retargeted(message: Recalibration, target_priors: Vector, half_widths: Vecto
         thresholds=_thresholds(message.classes, source, target, before),
         reason=f"{message.reason}; the target is the smoothed class mix",
     )
+
+
+def _supposed(target: Vector, half_widths: Vector) -> tuple[float, ...]:
+    """The class mix to correct towards: no share below a third of what it may be at most, where that is all one knows.
+
+    An estimate of 0 says that a class is rare, and would make each of its events impossible: of a share that an
+    interval puts between 0 and u the mean is about u / 3.
+    """
+    supposed = np.maximum(target, 2 * half_widths / UNSEEN_SHARE)
+    return _numbers(target if np.array_equal(supposed, target) else supposed / supposed.sum())
+
+
+def _numbers(shares: Vector) -> tuple[float, ...]:
+    return tuple(float(share) for share in shares)
 
 
 def _multipliers(source: tuple[float, ...], target: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -68,11 +68,20 @@ def test_any_doubt_leaves_scores_exactly_as_they_are_and_says_why(doubt):
 
 
 def test_a_class_that_is_gone_has_a_finite_logarithm():
-    found = corrected(replace(SURE, target_priors=np.array([1.0, 0.0])))
+    found = corrected(replace(SURE, target_priors=np.array([1.0, 0.0]), half_widths=np.zeros(2)))
     assert found.multipliers[1] == 0.0
     assert np.exp(found.log_multipliers[1]) == 0.0
     assert np.isfinite(found.log_multipliers).all()
     assert all(np.isfinite(list(found.thresholds.values())))
+
+
+def test_a_class_of_which_no_event_is_seen_is_taken_for_rare_and_not_for_impossible():
+    found = corrected(replace(SURE, target_priors=np.array([1.0, 0.0]), half_widths=np.array([0.015, 0.015])))
+    assert found.target_priors[1] == pytest.approx(0.01, rel=0.02)  # a third of what it may be at most
+    assert sum(found.target_priors) == pytest.approx(1.0)
+    assert found.multipliers[1] * found.source_priors[1] == pytest.approx(found.target_priors[1])
+    common = corrected(SURE)
+    assert common.target_priors == tuple(SURE.target_priors)
 
 
 @given(st.floats(0, 1), st.floats(0.01, 0.99))
