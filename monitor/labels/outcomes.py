@@ -98,7 +98,10 @@ class Realised(result.MessagePart, frozen=True):
 
 
 class Score(result.MessagePart, frozen=True):
-    """Posteriors against labels: as they were scored, and corrected as the window implied."""
+    """Posteriors against labels: as they were scored, and corrected as the window implied.
+
+    Of the class mix: the reference's shares, and the estimate.
+    """
 
     before: float
     after: float
@@ -150,6 +153,14 @@ class OutcomeResult(result.MessagePart, frozen=True):
     """By measure, as in the window's result. Empty without any label."""
     labels_within: float | None = None
     """Seconds after its end within which nineteen in twenty labels of each class had come; null without any."""
+    normalised_absolute_error: Score | None = None
+    """Of the class mix among the labelled events: 0 best, 1 worst."""
+    calibration_error: Score | None = None
+    """Part of the Brier score over ten bins: how far posteriors are from how often they come true."""
+    refinement_error: Score | None = None
+    """Part of the Brier score over ten bins: how mixed the events are that got the same posterior."""
+    expected_calibration_error: Score | None = None
+    """How far a posterior is from how often it comes true, on average."""
     concept: str = ""
     """What labels up to these say against the scores, whatever the class mix, or why that is not tested; empty where
     they say nothing against them."""
@@ -288,13 +299,17 @@ def outcome(
         classes=shares,
         coverage=float(np.mean([each.covered for each in shares.values()])) if shares else None,
         applied=said.applied or bool(said.pool),
-        brier=scores[0],
-        log_loss=scores[1],
+        brier=scores.get("brier"),
+        log_loss=scores.get("log_loss"),
         trusted=True,
         doubt="",
         versions=result.Versions(__version__, said.reference),
         labels_within=_within(one, own, joined),
         performance=_performed(posteriors, labels, max(one.events, labels.size), said, weights),
+        normalised_absolute_error=_mix_error(labels, said),
+        calibration_error=scores.get("calibration_error"),
+        refinement_error=scores.get("refinement_error"),
+        expected_calibration_error=scores.get("expected_calibration_error"),
     )
     return Outcome(found_out, posteriors, labels, said.experts)
 
@@ -366,16 +381,34 @@ def _covered(realised: Vector, labelled: int, events: int, said: PublishedEstima
     return np.asarray(np.abs(realised - estimate) <= np.sqrt(half**2 + NORMAL_95**2 * sampling))
 
 
-def _scores(posteriors: Matrix, labels: Labels, said: PublishedEstimate) -> tuple[Score | None, Score | None]:
+def _scores(posteriors: Matrix, labels: Labels, said: PublishedEstimate) -> dict[str, Score]:
+    """By measure; none without labels."""
     if not labels.size:
-        return None, None
+        return {}
     before = _as_posteriors(posteriors, said)
     corrected = reweighted(posteriors, said.calibration, said.multipliers) if said.applied else before
     corrected = pooled_rows(posteriors, said.pool) if said.pool else corrected
-    return (
-        Score(quality.brier(before, labels), quality.brier(corrected, labels)),
-        Score(quality.log_loss(before, labels), quality.log_loss(corrected, labels)),
-    )
+    worth = [_measures(scores, labels) for scores in (before, corrected)]
+    return {name: Score(worth[0][name], worth[1][name]) for name in worth[0]}
+
+
+def _measures(posteriors: Matrix, labels: Labels) -> dict[str, float]:
+    parts = quality.brier_parts(posteriors, labels)
+    return {
+        "brier": parts.brier,
+        "log_loss": quality.log_loss(posteriors, labels),
+        "calibration_error": parts.calibration,
+        "refinement_error": parts.refinement,
+        "expected_calibration_error": quality.expected_calibration_error(posteriors, labels),
+    }
+
+
+def _mix_error(labels: Labels, said: PublishedEstimate) -> Score | None:
+    if not labels.size or len(said.classes) < 2:
+        return None
+    realised = np.bincount(labels, minlength=len(said.classes)) / labels.size
+    shares = (np.array(said.source_priors), np.array(said.estimate))
+    return Score(*(quality.normalised_absolute_error(realised, share) for share in shares))
 
 
 def _performed(

@@ -73,6 +73,27 @@ def _tests() -> list[Spec]:
     ]
 
 
+OUTCOME_SCORES = {
+    "brier": "Brier score of the posteriors as scored",
+    "log_loss": "Log loss of the posteriors as scored",
+    "calibration_error": "Calibration part of that Brier score, over ten bins",
+    "refinement_error": "Refinement part of that Brier score, over ten bins",
+    "expected_calibration_error": "How far a posterior is from how often it comes true, on average",
+    "normalised_absolute_error": "Error of the reference's class mix, 0 best and 1 worst",
+}
+"""What labels say of a window, by the field of its outcome: each before the correction and after it."""
+
+
+def _outcome_scores() -> list[Spec]:
+    after = dict.fromkeys(OUTCOME_SCORES, "The same after the correction.")
+    after["normalised_absolute_error"] = "The same of the estimated class mix."
+    return [
+        Spec(f"outcome_{name}_{when}", "gauge", said, ("stream",))
+        for name, meaning in OUTCOME_SCORES.items()
+        for when, said in (("before", f"{meaning}."), ("after", after[name]))
+    ]
+
+
 CATALOGUE: tuple[Spec, ...] = (
     # The last window of a stream, or of one of its segments.
     Spec("verdict", "gauge", "1 for the verdict of the last window, 0 for the others.", (*WINDOW, "verdict")),
@@ -132,10 +153,7 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("outcome_realised_ratio", "gauge", "Share of a class among its labelled events.", ("stream", "class")),
     Spec("outcome_error_ratio", "gauge", "Estimated share minus that share.", ("stream", "class")),
     Spec("outcome_covered", "gauge", "1 if the interval held the truth.", ("stream", "class")),
-    Spec("outcome_brier_before", "gauge", "Brier score of the posteriors as scored.", ("stream",)),
-    Spec("outcome_brier_after", "gauge", "The same after the correction.", ("stream",)),
-    Spec("outcome_log_loss_before", "gauge", "Log loss of the posteriors as scored.", ("stream",)),
-    Spec("outcome_log_loss_after", "gauge", "The same after the correction.", ("stream",)),
+    *_outcome_scores(),
     Spec("realised_performance", "gauge", "How good the model was by its labels.", ("stream", "measure")),
     Spec("realised_performance_lower", "gauge", "Lower end of the interval of that.", ("stream", "measure")),
     Spec("realised_performance_upper", "gauge", "Upper end of the interval of that.", ("stream", "measure")),

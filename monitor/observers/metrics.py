@@ -17,7 +17,7 @@ from monitor.events import Reason
 from monitor.kinds import AnyReading, Sample
 from monitor.labels import LabelCounts
 from monitor.observers.history import History
-from monitor.observers.metric_catalogue import BY_NAME, CATALOGUE, Spec, metric_of_test
+from monitor.observers.metric_catalogue import BY_NAME, CATALOGUE, OUTCOME_SCORES, Spec, metric_of_test
 from monitor.observers.snapshot import BucketCounts, Caps, Flow, Snapshot, StreamFacts, Track
 from monitor.ports import NEVER
 from monitor.version import __version__
@@ -186,7 +186,8 @@ def _labels(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
         filled.add("realised_performance", (stream, measure), _short(found.realised))
         filled.add("realised_performance_lower", (stream, measure), _short(found.lower))
         filled.add("realised_performance_upper", (stream, measure), _short(found.upper))
-    for measure, score in (("brier", last.brier), ("log_loss", last.log_loss)):
+    for measure in OUTCOME_SCORES:
+        score = getattr(last, measure)
         if score is not None:
             filled.add(f"outcome_{measure}_before", (stream,), _short(score.before))
             filled.add(f"outcome_{measure}_after", (stream,), _short(score.after))

@@ -1,7 +1,7 @@
 """Class priors of a window from its posteriors alone: maximum likelihood, by EM as printed and by a certified solver.
 
-`sld` is the papers' baseline, `stopped` the thesis' cure for its divergence, `bias_adjusted` the same iteration on a
-softmax's intercepts. `maximum_likelihood` is what the product uses: the same concave likelihood, solved to its end.
+`sld` is the papers' baseline, `stopped` the thesis' cure for its divergence. `maximum_likelihood` is what the product
+uses: the same concave likelihood, solved to its end.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,6 @@ from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
 from monitor.limits import BLOCK_ROWS, CHECKED_ROWS
 from monitor.priors import intervals, likelihood, nulls
-from monitor.priors.bayes import shift_intercepts
 from monitor.priors.estimate import (
     PriorEstimate,
     Statistics,
@@ -161,31 +160,6 @@ def stopped(
             reason = "change below tolerance"
             break
     return _reported("em-stopped", Problem(g, pi), priors, iterations=iterations, reason=reason, dropped=dropped)
-
-
-def bias_adjusted(
-    logits: ArrayLike,
-    intercepts: ArrayLike,
-    source_priors: ArrayLike,
-    tolerance: float = SLD_CHANGE,
-    max_iterations: int = SLD_ITERATIONS,
-) -> tuple[Vector, PriorEstimate]:
-    """EM on a softmax's intercepts (caelen, eq 6.3): the adjusted intercepts, and the priors they imply.
-
-    `logits` are the scores without their intercepts. Equal to `sld` on the softmax to rounding: the iteration is the
-    same, and the intercepts move by ln p^(s) - ln pi.
-    """
-    scores = np.asarray(logits, dtype=np.float64)
-    alpha = np.asarray(intercepts, dtype=np.float64)
-    if scores.ndim != 2 or alpha.shape != (scores.shape[1],):
-        raise InputError(
-            f"logits, intercepts: want (events, classes) and (classes,), got {scores.shape}, {alpha.shape}"
-        )
-    shifted = scores + alpha
-    shifted -= shifted.max(axis=1, keepdims=True, initial=-np.inf)
-    g = np.exp(shifted)
-    estimate = sld(g / g.sum(axis=1, keepdims=True), source_priors, tolerance, max_iterations)
-    return shift_intercepts(alpha, source_priors, estimate.priors), estimate
 
 
 def likelihood_ratio(
