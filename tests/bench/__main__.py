@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.bench import machine, papers, report, tables
+from tests.bench import machine, report, tables
 from tests.bench.benches import BENCHES, PEERS, Bench, chosen, lacking
 from tests.bench.options import REPORTS, pythons
 
@@ -140,7 +140,6 @@ def main() -> int:
     ordered = {bench.name: sections[bench.name] for bench in BENCHES if bench.name in sections}
     kept.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
     (out / "README.md").write_text(report.text(ordered, out), encoding="utf-8")
-    papers.assemble(out)
     print(f"the report is in {out}")
     return int(any(one.failed for one in collected))
 

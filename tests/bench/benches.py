@@ -42,7 +42,6 @@ BENCHES = (
     Bench("kafka", "events per second from a real topic", missing=apache.unavailable),
     Bench("accuracy", "the error of `auto` and its members", peers=("quapy",)),
     Bench("priors_coverage", "whether the 95 % intervals hold the truth"),
-    Bench("priors_contamination", "estimates of windows in which some events belong to no class"),
     Bench(
         "accuracy_small",
         "the error and the intervals of `auto` and `em` on small hold-outs",
@@ -61,8 +60,7 @@ BENCHES = (
     Bench("regression", "adaptive mixtures of regressions"),
     Bench("regression_streams", "how often the verdict on a regression stream is wrong, and how soon it is right"),
     Bench("trees", "versatile decision trees", data=True),
-    Bench("papers_caelen", "Caelen's thesis again", data=True),
-    Bench("papers_esuli", "the reassessment of SLD again"),
+    Bench("papers", "what five papers claim, and whether it holds here", data=True),
 )
 
 

@@ -93,7 +93,7 @@ class TestEsuli:
 class TestDussap:
     @pytest.mark.parametrize("noise", ["background", "far"])
     def test_soft_fourier_features_stand_contamination_best(self, noise: str) -> None:
-        """Section 4.2, figure 1, from a tenth of contamination on; at length in tests/bench/priors_contamination."""
+        """Section 4.2, figure 1, from a tenth of contamination on; at length in tests/bench/papers/dussap_runs.py."""
         names = ["dfm-rff-features-soft", "dfm-rff-features", "dfm-energy-features-soft", "acc-qp-soft"]
         worlds = [Contamination.draw(seed, dimensions, 3000, names) for seed, dimensions in [(0, 2), (1, 5), (2, 9)]]
         for share in (0.1, 0.3):
