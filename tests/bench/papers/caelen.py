@@ -189,8 +189,10 @@ def _paired(means: np.ndarray, first: str, second: str, at: int) -> str:
     a, b = (means[:, at, COLUMNS.index(f"{name}, priors")] for name in (first, second))
     there = np.isfinite(a) & np.isfinite(b)
     p = ttest_rel(a[there], b[there]).pvalue
-    return f"paired t-test over {there.sum()} data sets at {BETAS[at]}: p = {p:.2g}, {first} better in "
-    f"{np.mean(a[there] < b[there]):.0%}"
+    return (
+        f"paired t-test over {there.sum()} data sets at {BETAS[at]}: p = {p:.2g}, {first} better in "
+        f"{np.mean(a[there] < b[there]):.0%}"
+    )
 
 
 def _where_em_wins(tables: dict[str, np.ndarray], means: np.ndarray) -> str:
@@ -200,8 +202,10 @@ def _where_em_wins(tables: dict[str, np.ndarray], means: np.ndarray) -> str:
     order = np.argsort(-gain)[:3]
     names = list(tables)
     told = ", ".join(f"{names[i]} {gain[i]:+.4f}" for i in order)
-    return f"em is better most on {told} (mean over the intensities); em-stop is better on "
-    f"{np.mean(gain < 0):.0%} of the data sets"
+    return (
+        f"em is better most on {told} (mean over the intensities); em-stop is better on "
+        f"{np.mean(gain < 0):.0%} of the data sets"
+    )
 
 
 def _share(tables: dict[str, np.ndarray], first: str, second: str) -> float:
