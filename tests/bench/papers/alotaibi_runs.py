@@ -15,7 +15,7 @@ from tests.bench import trees
 from tests.bench.papers.data import columns, keel
 from tests.bench.trees_data import threenorm
 
-SETS = ("phoneme", "bupa", "pima", "wisconsin", "magic", "ring", "ionosphere", "sonar")  # of KEEL; threenorm is made
+SETS = ("phoneme", "bupa", "pima", "wisconsin", "magic", "ring", "ionosphere")  # of KEEL; threenorm is made
 MAX_ROWS = 500
 METHODS = ("VM", "OM", "KMM", "importance")
 CONTEXTS = {
