@@ -2,10 +2,11 @@
 
 Table 2 on the paper's own data sets where KEEL has them: eight of ten, 500 rows of each at most. Appendicitis is
 missing; Sonar, with 60 inputs, is on the page of tests.bench.trees (there OM goes from .760 to .678 when inputs are
-cubed, where .754 to .478 is printed). Trees have at least 5 rows a leaf, KS at 5 %, asymptotic. Tables 5 and 6 on the bicycles and cars of the
-package `ISLP` (`pip install --no-deps ISLP`; its bicycles are hourly and of one year). Weighted trees stand beside
-the versatile ones: kernel mean matching, as in the paper, and importance weights by a classifier; IOP's program
-cannot be had. What is beyond the paper (class mix, mirrored inputs, cost) is on the page of tests.bench.trees.
+cubed, where .754 to .478 is printed). Trees have at least 5 rows a leaf, KS at 5 %, asymptotic. Tables 5 and 6 on the
+bicycles and cars of the package `ISLP` (`pip install --no-deps ISLP`; its bicycles are hourly and of one year).
+Weighted trees stand beside the versatile ones: kernel mean matching, as in the paper, and importance weights by a
+classifier; IOP's program cannot be had. What is beyond the paper (class mix, mirrored inputs, cost) is on the page of
+tests.bench.trees.
 """
 
 from functools import partial

@@ -83,7 +83,7 @@ def _printed(classes: int, measure: str, versions: Sequence[str]) -> float:
         sum(PRINTED[classes, version][PRINT_COLUMNS.index(measure.replace("*", when))] for version in versions)
         for when in ("before", "after")
     )
-    return 1 - after / before
+    return 1 - after / before if before else float("nan")  # printed as .000
 
 
 def _claims(found: Found) -> list[Claim]:
@@ -190,7 +190,7 @@ def _why(found: Found, classes: int, by_version: str) -> str:
     )
     return (
         f"by learner {by_version}; {told} (paper {_mean_printed(classes, 'NAE before', CALIBRATED):.3f} and "
-        f"{_mean_printed(classes, 'NAE before', PLAIN):.3f}): where counting is all but exact there is nothing to win"
+        f"{_mean_printed(classes, 'NAE before', PLAIN):.3f}): what SLD wins or loses depends on how far off counting is to begin with"
     )
 
 
@@ -203,7 +203,7 @@ def _shrinking(says: str, hard: dict[int, np.ndarray], measure: str, versions: S
     ]
     return Claim(
         f"{says}, {'calibrated' if versions is CALIBRATED else 'not calibrated'}",
-        ", ".join(f"{gain:+.0%}" for gain in printed),
+        ", ".join(f"{gain:+.0%}" for gain in printed).replace("+nan%", "(from .000)"),
         ", ".join(f"{gain:+.0%}" for gain in ours),
         ours[-1] < ours[0],
         "errors before and after: "
@@ -261,7 +261,9 @@ def _monotone(hard: dict[int, np.ndarray], version: str) -> Claim:
         bool((np.diff(steps) > 0).all()),
         "standard errors "
         + ", ".join(f"{value:.0f}" for value in errors)
-        + "; steps are many where posteriors are poor, and here they are poorest with two classes against one another",
+        + "; the falls are of "
+        + ", ".join(f"{-fall:.1f}" for fall in np.diff(steps) if fall < 0)
+        + " steps",
     )
 
 
