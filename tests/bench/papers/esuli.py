@@ -190,7 +190,7 @@ def _why(found: Found, classes: int, by_version: str) -> str:
     )
     return (
         f"by learner {by_version}; {told} (paper {_mean_printed(classes, 'NAE before', CALIBRATED):.3f} and "
-        f"{_mean_printed(classes, 'NAE before', PLAIN):.3f}): what SLD wins or loses depends on how far off counting is to begin with"
+        f"{_mean_printed(classes, 'NAE before', PLAIN):.3f}): what SLD wins depends on how far off counting is"
     )
 
 
