@@ -57,6 +57,9 @@ BENCHES = (
     Bench("streams", "whether it is right on real streams, in time order", data=True),
     Bench("exchangeable", "what blocks cost where windows do not differ by nature"),
     Bench("labels", "what a correction that is learned from late labels does to scores", data=True),
+    Bench(
+        "performance", "how right the performance is that is estimated without labels", peers=("nannyml",), data=True
+    ),
     Bench("regression", "adaptive mixtures of regressions"),
     Bench("regression_streams", "how often the verdict on a regression stream is wrong, and how soon it is right"),
     Bench("trees", "versatile decision trees", data=True),
