@@ -10,12 +10,10 @@ outcome on
     half-width^2 = t_{.975, n-1}^2 (1 + 1/n) [mean (published - true)^2 + sum_i w_i (c_i - p)^2 / 2],   n <= 20
 
 That is for windows whose mix does not rest on label shift, and for stable ones of references that have blocks: a mix
-that has just moved, and that label shift explains, is not held back by what was right last week. But where the labels
-of such windows have shown label shift to be off, with more than twice the squared error of the best expert, they decide
-too, and the feed corrects nothing by an estimate that is not believed.
+that has just moved, and that label shift explains, is not held back by what was right last week.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -27,7 +25,7 @@ from monitor.arrays import Matrix, Vector, frozen_vector
 from monitor.assessment import Assessment, BasedOn, Verdict
 from monitor.labels import Outcome
 from monitor.limits import MIXES_KEPT
-from monitor.recalibration import Cause
+from monitor.priors import PriorEstimate
 from monitor.reference import FiledReference, Reference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
@@ -37,7 +35,6 @@ from monitor.tolerances import (
     FEW_MIXES,
     FEWEST_ERRORS,
     FEWEST_OUTCOMES,
-    LABEL_SHIFT_OFF,
     PUBLISHED_ERRORS,
     TRUST_LABELS,
 )
@@ -56,8 +53,6 @@ class Judged(msgspec.Struct, frozen=True):
     realised: tuple[float, ...]
     scores: tuple[float, ...]
     """Realised minus calibrated PCC."""
-    moved: bool = False
-    """Whether label shift explained the window, and the mix had moved."""
 
 
 class RecentLabelsState(msgspec.Struct, frozen=True):
@@ -104,43 +99,27 @@ def _with_outcome(state: RecentLabelsState, seen: Outcome, reference: str) -> Re
         published=tuple(each.error for each in result.classes.values()),
         realised=tuple(realised.tolist()),
         scores=tuple((realised - np.array(seen.experts[PCC])).tolist()),
-        moved=result.verdict != Verdict.STABLE and FAMILIAR not in seen.experts,
     )
     return RecentLabelsState((*state.outcomes, judged)[-MIXES_KEPT:])
 
 
-PCC, LABEL_SHIFT, FAMILIAR = "calibrated scores", "label shift", "familiar inputs"
+PCC = "calibrated scores"
 
 
 def _published(state: RecentLabelsState, seen: WindowSeen, assessment: Assessment, reference: Reference) -> WindowSeen:
     """The window with its experts, and with what they say together where that is to be published."""
     experts = _experts(state, assessment, reference)
-    seen = replace(seen, experts=experts)
     of_label_shift = assessment.based_on is BasedOn.LABEL_SHIFT
-    moved = of_label_shift and assessment.verdict is not Verdict.STABLE
-    outcomes = tuple(one for one in state.outcomes if one.moved) if moved else state.outcomes
-    usual = not of_label_shift or (reference.blocks is not None and not moved)
-    if len(outcomes) < FEWEST_OUTCOMES or not (usual or (moved and _label_shift_is_off(outcomes))):
-        return seen
-    feed = seen.recalibration.withheld(Cause.LABELS_DISAGREE, LABELS_SAY_OTHERWISE) if moved else seen.feed
-    return replace(seen, assessment=_together(outcomes, experts, assessment), feed=feed)
-
-
-LABELS_SAY_OTHERWISE = "where the class mix seemed to have moved, labels have shown other estimates to be closer"
-
-
-def _label_shift_is_off(outcomes: Sequence[Judged]) -> bool:
-    """Whether its squared error in the last of them is more than twice that of the best expert."""
-    _, names, errors = _errors(outcomes)
-    return bool(errors[names.index(LABEL_SHIFT)] > LABEL_SHIFT_OFF * errors.min())
-
-
-def _errors(outcomes: Sequence[Judged]) -> tuple[Sequence[Judged], list[str], Vector]:
-    """The outcomes that count, the experts that they know, and the mean squared error of each."""
-    last = outcomes[-EXPERT_OUTCOMES:]
-    names = sorted({name for one in last for name in one.squares})
-    errors = [np.mean([one.squares[name] for one in last if name in one.squares]) for name in names]
-    return last, names, np.maximum(errors, np.finfo(np.float64).eps)
+    usual = reference.blocks is not None and assessment.verdict is Verdict.STABLE
+    if len(state.outcomes) >= FEWEST_OUTCOMES and (usual or not of_label_shift):
+        estimate, why = _together(state, experts, assessment.prevalence)
+        assessment = replace(
+            assessment,
+            prevalence=estimate,
+            based_on=BasedOn.RECENT_LABELS,
+            reasons=(*assessment.reasons, why),
+        )
+    return replace(seen, assessment=assessment, experts=experts)
 
 
 def _experts(state: RecentLabelsState, assessment: Assessment, reference: Reference) -> dict[str, Vector]:
@@ -149,10 +128,9 @@ def _experts(state: RecentLabelsState, assessment: Assessment, reference: Refere
     experts = {
         "the reference's shares": reference.source_priors,
         PCC: pcc,
-        LABEL_SHIFT: assessment.estimates[reference.estimator].priors,
+        "label shift": assessment.estimates[reference.estimator].priors,
+        "familiar inputs": assessment.prevalence.priors,
     }
-    published = FAMILIAR if assessment.based_on is BasedOn.FAMILIAR_INPUTS else LABEL_SHIFT
-    experts[published] = assessment.prevalence.priors
     if len(mixes):
         experts |= {
             "the last labels": mixes[-1],
@@ -180,17 +158,16 @@ def _history(state: RecentLabelsState, reference: Reference) -> tuple[Matrix, Ma
     return np.array(mixes[-MIXES_KEPT:]), np.array(scores[-MIXES_KEPT:])
 
 
-def _together(outcomes: Sequence[Judged], experts: Experts, assessment: Assessment) -> Assessment:
-    """With the mix that they say together, with its interval; and which of them count."""
-    said = assessment.prevalence
-    last, known, errors = _errors(outcomes)
-    there = np.array([name in experts for name in known])
-    names = [name for name in known if name in experts]
-    weights = errors[there] ** -2.0
+def _together(state: RecentLabelsState, experts: Experts, said: PriorEstimate) -> tuple[PriorEstimate, str]:
+    """The mix that they say together, with its interval; and which of them count."""
+    last = state.outcomes[-EXPERT_OUTCOMES:]
+    names = [name for name in experts if any(name in one.squares for one in last)]
+    errors = np.array([np.mean([one.squares[name] for one in last if name in one.squares]) for name in names])
+    weights = np.maximum(errors, np.finfo(np.float64).eps) ** -2.0
     weights /= weights.sum()
     each = np.array([experts[name] for name in names])
     priors = weights @ each
-    off = np.array([one.published for one in outcomes[-PUBLISHED_ERRORS:]])
+    off = np.array([one.published for one in state.outcomes[-PUBLISHED_ERRORS:]])
     n = len(off)
     half = (said.upper - said.lower) / 2
     if n >= FEWEST_ERRORS:
@@ -208,4 +185,4 @@ def _together(outcomes: Sequence[Judged], experts: Experts, assessment: Assessme
         standard_errors=None,
         target="sample",
     )
-    return replace(assessment, prevalence=estimate, based_on=BasedOn.RECENT_LABELS, reasons=(*assessment.reasons, why))
+    return estimate, why

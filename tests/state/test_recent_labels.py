@@ -100,26 +100,6 @@ def test_a_mix_that_has_just_moved_and_that_label_shift_explains_is_not_held_bac
     assert advanced.seen.assessment is assessment
 
 
-@pytest.mark.parametrize("lies", [True, False])
-def test_label_shift_that_labels_have_shown_to_be_off_is_neither_published_nor_fed(lies: bool) -> None:
-    """Scores move as if the mix had, and it has not: or it has indeed."""
-    known, state = reference(inputs=0.0, mix=0.0), RecentLabelsState()
-    rule, rng = concern(known), np.random.default_rng(1)
-    for number in range(FEWEST_OUTCOMES + 1):
-        x, y = worlds.draw(2_000, 50 + number, np.array([0.1, 0.3, 0.6]))
-        window = Window.of(worlds.posteriors(x), x)
-        seen = rule.advance(state, WindowSeen(assess(window, known), WindowSummary.of(window, 3), 0.0)).seen
-        assert isinstance(seen, WindowSeen)
-        assert seen.assessment.verdict == "prior-shift"
-        truth = rng.choice(3, size=y.size, p=worlds.PRIORS) if lies else y
-        state = rule.advance(state, outcome(window, seen, truth)).state
-    assert state.outcomes[-1].moved
-    assert (seen.assessment.based_on is BasedOn.RECENT_LABELS) == lies
-    assert seen.recalibration.apply != lies
-    off = np.abs(seen.assessment.prevalence.priors - np.bincount(truth, minlength=3) / truth.size).max()
-    assert off < 0.06
-
-
 def test_few_or_selected_labels_and_those_of_another_reference_teach_nothing() -> None:
     found, _ = followed()
     seen, _ = found[-1]
