@@ -14,7 +14,6 @@ is right whatever the calibration is. Its error, to first order, with G the grad
 
 The same three as from a bootstrap of window and hold-out with classes drawn, without the draws. In place of the Laplace
 posterior of the calibration's parameters: that knows how uncertain they are, and not that no such calibration is right.
-On real models its intervals held the truth in two thirds of the windows (tests/bench/reports/performance.md).
 """
 
 from collections.abc import Mapping
