@@ -376,6 +376,10 @@ EVIDENCE_SIZES = (0.25, 0.5, 1.0, 2.0, 3.0)
 # Evidence up to which the windows are taken to be calm: one of a thousand would have it by chance in ten windows.
 CALM_EVIDENCE = 10.0
 
+# How well the null of a test is known, as a share of its variance: in windows of 100 events the fit's score is off by
+# up to a quarter of a standard deviation, in all of them alike, which over windows would pass for a change.
+NULL_ERROR = 0.1
+
 # Scores are cut off here: no window alone is worth more, and no model of one holds that far out.
 SCORE_LIMIT = 8.0
 

@@ -47,22 +47,24 @@ class SeriesEvidence:
         """log M of each series: the mean over lambda."""
         return np.asarray(np.logaddexp.reduce(self.logs, axis=1) - np.log(_SIZES.size))
 
-    def increments(self, scores: Vector, shared: float) -> Vector:
+    def increments(self, scores: Vector, shared: float | Vector) -> Vector:
         """The scores u_t, for scores x_t of which `shared` of the variance is the reference's."""
         return np.asarray(scores - np.sqrt(shared) * self.weighted / self.precision)
 
-    def plus(self, scores: Vector, shared: float, calm: Flags) -> "SeriesEvidence":
+    def plus(self, scores: Vector, shared: float | Vector, calm: Flags) -> "SeriesEvidence":
         """With one window more; the reference's error is learned where `calm`.
 
         Logarithms are rounded down to thousandths: that loses evidence and never makes any.
         """
         u = self.increments(scores, shared)[:, None]
         logs = _SIZES * u - _SIZES**2 / 2 + np.logaddexp(self.logs, 0.0)
+        shared = np.asarray(shared)
         weight = np.where(calm, shared / (1 - shared), 0.0)
+        learned = np.where(calm, np.sqrt(shared) / (1 - shared), 0.0) * scores
         return SeriesEvidence(
             np.maximum(np.floor(logs * 1000) / 1000, _NOTHING),
             np.round(self.precision + weight, 6),
-            np.round(self.weighted + weight * scores / np.sqrt(shared), 6) if shared else self.weighted,
+            np.round(self.weighted + learned, 6),
         )
 
 

@@ -21,7 +21,7 @@ from monitor.shifts import SeriesEvidence
 from monitor.state.alarm_message import Event, alarm_message
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
-from monitor.tolerances import CALM_EVIDENCE, RESOLVED_ODDS, SCORE_LIMIT
+from monitor.tolerances import CALM_EVIDENCE, NULL_ERROR, RESOLVED_ODDS, SCORE_LIMIT
 
 FIT = "label-shift-fit"
 
@@ -126,21 +126,25 @@ class _SeriesScore(NamedTuple):
     score: float
     threshold: float
     """The logarithm of the evidence that raises an alarm."""
+    shared: float
+    """The part of the score's variance that windows have in common."""
 
 
-def _rows(seen: WindowSeen, rate: float) -> list[_SeriesScore]:
+def _rows(seen: WindowSeen, rate: float, shared: float) -> list[_SeriesScore]:
     """Each group has the same part of the budget, and in it each series."""
     groups = scores(seen)
     return [
-        _SeriesScore(name, min(max(score, -SCORE_LIMIT), SCORE_LIMIT), threshold)
-        for series in groups.values()
+        _SeriesScore(name, min(max(score, -SCORE_LIMIT), SCORE_LIMIT), threshold, common)
+        for group, series in groups.items()
         for threshold in [log(len(groups) * len(series) / rate)]
+        for common in [shared if group == "shares" else max(shared, NULL_ERROR)]
         for name, score in sorted(series.items())
     ]
 
 
-def _advanced(state: EvidenceState, seen: WindowSeen, rate: float, shared: float) -> Advanced[EvidenceState]:
-    rows = _rows(seen, rate)
+def _advanced(state: EvidenceState, seen: WindowSeen, rate: float, reference: float) -> Advanced[EvidenceState]:
+    rows = _rows(seen, rate, reference)
+    shared = np.array([row.shared for row in rows])
     before = [state.series.get(row.name, _NOTHING) for row in rows]
     evidence = SeriesEvidence(
         np.array([series.logs for series in before]),
