@@ -224,6 +224,7 @@ def _assessed(
             tests,
             _inputs(diagnosis, may),
             reference.calibration,
+            rarest=float(reference.class_counts.min()),
             told_apart=label_shift_odds(tests["prior-shift"].statistic, diagnosis.whole),
         ),
     )
@@ -319,6 +320,7 @@ def _recalibration(
     calibration: Calibration,
     *,
     told_apart: float,
+    rarest: float,
 ) -> Recalibration:
     prevalence = mix.estimate
     grounds = Grounds(
@@ -328,6 +330,7 @@ def _recalibration(
         trustworthy=prevalence.converged and prevalence.unique,
         mix_significant=tests["prior-shift"].significant,
         told_apart=told_apart,
+        rarest=rarest,
         disagreement=tests["disagreement"].effect,
         allowed=tests["disagreement"].floor,
         label_shift=mix.based_on is BasedOn.LABEL_SHIFT,

@@ -15,7 +15,7 @@ from monitor.recalibration.applying import scored_threshold
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
-from monitor.tolerances import LABEL_SHIFT_ODDS, MIX_FACTOR, MIX_FLOOR, UNSEEN_SHARE
+from monitor.tolerances import FEWEST_OF_CLASS, LABEL_SHIFT_ODDS, MIX_FACTOR, MIX_FLOOR, UNSEEN_SHARE
 
 Vector = NDArray[np.float64]
 
@@ -38,6 +38,8 @@ class Grounds:
     """What that distance may be by the errors of both."""
     label_shift: bool = True
     """The estimate rests on label shift; what rests on anything else is no ground to correct scores by."""
+    rarest: float = inf
+    """Hold-out events of the class that has the fewest."""
     told_apart: float = inf
     """The logarithm of the odds for a change of the class mix, against a shift of the inputs that looks like one."""
 
@@ -148,6 +150,11 @@ def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str
             grounds.label_shift,
             Cause.OTHER_SHIFT,
             "the class mix is not estimated by label shift: windows of this stream differ in other ways too",
+        ),
+        (
+            grounds.rarest >= FEWEST_OF_CLASS,
+            Cause.NOT_UNIQUE,
+            f"a class has {grounds.rarest:.0f} hold-out events, fewer than {FEWEST_OF_CLASS}: too few to tell by",
         ),
         (grounds.mix_significant, Cause.WITHIN_CHANCE, "the change of the class mix is within chance"),
         (
