@@ -383,6 +383,9 @@ CALM_EVIDENCE = 10.0
 # up to a quarter of a standard deviation, in all of them alike, which over windows would pass for a change.
 NULL_ERROR = 0.1
 
+# A p-value near 1 says that nothing moved, and no more: a score of minus infinity would be learned as the reference's.
+LEAST_SCORE = -2.0
+
 # Scores are cut off here: no window alone is worth more, and no model of one holds that far out.
 SCORE_LIMIT = 8.0
 

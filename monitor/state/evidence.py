@@ -21,7 +21,7 @@ from monitor.shifts import SeriesEvidence
 from monitor.state.alarm_message import Event, alarm_message
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
-from monitor.tolerances import CALM_EVIDENCE, NULL_ERROR, RESOLVED_ODDS, SCORE_LIMIT
+from monitor.tolerances import CALM_EVIDENCE, LEAST_SCORE, NULL_ERROR, RESOLVED_ODDS, SCORE_LIMIT
 
 FIT = "label-shift-fit"
 
@@ -98,7 +98,7 @@ def scores(seen: WindowSeen) -> dict[str, dict[str, float]]:
     p_values = [min(2 * min(move.p_value, move.missing_p), 1.0) for _, move in moves]
     fits = [] if fit is None or fit.p_value is None else [fit.p_value]
     # Standard normal where p-values are uniform.
-    normal = (-ndtri([*p_values, *fits])).tolist()
+    normal = np.maximum(-ndtri([*p_values, *fits]), LEAST_SCORE).tolist()
     found = {
         "shares": {f"{name} rises": score for name, score in shares.items()}
         | {f"{name} falls": -score for name, score in shares.items()},
