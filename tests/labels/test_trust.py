@@ -62,10 +62,15 @@ def test_estimates_that_are_off_again_and_again_are_no_longer_applied() -> None:
     assert not said[-1]["apply"]
     assert said[-1]["reason"].startswith("labels show")
     assert said[-1]["multipliers"] == [1.0, 1.0]
-    # A window's own result says what the window itself shows.
+    # A window's own result says what the window itself shows, until labels show that the concept has changed.
     windows = [json.loads(value) for value in log.values("results") if b"window.v1" in value]
-    assert {one["recalibration"]["cause"] for one in windows} <= WINDOW_ITSELF
-    assert sum(one["recalibration"]["apply"] for one in windows) >= len(windows) - 2
+    verdicts = [one["verdict"] for one in windows]
+    since = verdicts.index("concept-shift")
+    assert verdicts[since:] == ["concept-shift"] * (len(windows) - since)
+    by_themselves = [one["recalibration"] for one in windows[:since]]
+    assert {one["cause"] for one in by_themselves} <= WINDOW_ITSELF
+    assert sum(one["apply"] for one in by_themselves) >= len(by_themselves) - 2
+    assert not any(one["recalibration"]["apply"] for one in windows[since:])
 
 
 def outcome(covered: bool, labels: int = 500, selective: bool = False) -> Shown:
