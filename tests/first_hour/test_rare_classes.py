@@ -68,17 +68,23 @@ def test_the_recalibration_of_a_rare_class_that_doubled_says_what_the_verdict_sa
     model: Pipeline, reference: Reference
 ) -> None:
     """Cohen's w of the whole mix may be below its floor: the class itself counts, and scores get better by it."""
-    x, labels = payments(0.0055, 60_000, 1000)
-    scores = model.predict_proba(x)
-    found = assess(Window.of(scores, x), reference)
-    assert moved(found)
-    assert found.recalibration.apply, found.recalibration.reason
-    calibrated = reference.calibration(scores)
-    corrected = calibrated * found.recalibration.multipliers
-    corrected /= corrected.sum(axis=1, keepdims=True)
-    fraud = (labels == "fraud").astype(float)
-    at = model.classes_.tolist().index("fraud")
-    assert ((corrected[:, at] - fraud) ** 2).mean() < ((calibrated[:, at] - fraud) ** 2).mean()
+    at, applied = model.classes_.tolist().index("fraud"), 0
+    for seed in range(1000, 1008):
+        x, labels = payments(0.0055, 60_000, seed)
+        scores = model.predict_proba(x)
+        found = assess(Window.of(scores, x), reference)
+        assert moved(found)
+        # By chance a window does not tell label shift from a shift of the inputs; no change is called too small.
+        assert found.recalibration.cause in {"prior-shift", "not-told-apart"}
+        if not found.recalibration.apply:
+            continue
+        applied += 1
+        calibrated = reference.calibration(scores)
+        corrected = calibrated * found.recalibration.multipliers
+        corrected /= corrected.sum(axis=1, keepdims=True)
+        fraud = (labels == "fraud").astype(float)
+        assert ((corrected[:, at] - fraud) ** 2).mean() < ((calibrated[:, at] - fraud) ** 2).mean()
+    assert applied >= 5
 
 
 def test_calm_windows_with_a_rare_class_are_stable(model: Pipeline, reference: Reference) -> None:
