@@ -36,7 +36,7 @@ class _Seen:
         noted = self.notes.streams.get(stream)
         if noted is None or noted.oldest > span.newest:
             return False
-        newest = max(one.newest for one in self.notes.streams.values())
+        newest = max(noted.newest for noted in self.notes.streams.values())
         behind = self.notes.read < self.end and now - self.since < STANDS_STILL
         return noted.newest >= span.oldest or (behind and noted.newest >= newest - JUST_NOW)
 
@@ -120,9 +120,9 @@ class Sharing:
     def elsewhere(self, stream: str, span: Span, now: float) -> bool:
         """Whether others have, or are about to read, events of a stream from this time."""
         return any(
-            seen.brings(one, span, now)
+            seen.brings(standing, span, now)
             for seen in self._seen.values()
-            for one in self._standing_for(stream, seen.notes)
+            for standing in self._standing_for(stream, seen.notes)
         )
 
     def spread(self, now: float) -> frozenset[str]:
@@ -132,7 +132,9 @@ class Sharing:
             for stream, span in spans.items():
                 if now - self._came[stream] < JUST_NOW:
                     newest[stream] = max(newest.get(stream, span.newest), span.newest)
-        return frozenset(one for one, at in newest.items() if self.elsewhere(one, Span(at - JUST_NOW, at), now))
+        return frozenset(
+            member for member, at in newest.items() if self.elsewhere(member, Span(at - JUST_NOW, at), now)
+        )
 
     def _standing_for(self, stream: str, notes: Notes) -> Collection[int]:
         """The stream itself; or, where a partition brings more than are noted, those of ours that are among them."""

@@ -17,13 +17,13 @@ def with_concept(assessment: Assessment, test: Test, why: str) -> Assessment:
     While the concept has changed neither the reference nor what was normal lately excuses a window, and what it implies
     without labels corrects nothing.
     """
-    told = replace(assessment, tests={**assessment.tests, CONCEPT: test})
+    tested = replace(assessment, tests={**assessment.tests, CONCEPT: test})
     if not why:
-        return told
+        return tested
     verdict = decide(replace(assessment.evidence, concept_changed=True))
     recent, reasons = assessment.recent, (why, *assessment.reasons)
     return replace(
-        told.without_performance(why),
+        tested.without_performance(why),
         verdict=verdict,
         reasons=reasons,
         recent=None if recent is None else replace(recent, verdict=verdict, reasons=(why, *recent.reasons)),

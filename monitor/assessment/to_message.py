@@ -64,7 +64,10 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
 
 def baseline_results(baselines: Mapping[str, Baseline]) -> dict[str, result.BaselineResult]:
     """The verdict against each thing that the window was held against."""
-    return {name: result.BaselineResult(found.verdict, found.reasons, found.moved) for name, found in baselines.items()}
+    return {
+        name: result.BaselineResult(baseline.verdict, baseline.reasons, baseline.moved)
+        for name, baseline in baselines.items()
+    }
 
 
 def harm_part(harm: Harm) -> result.HarmPart:
@@ -80,7 +83,9 @@ def harm_part(harm: Harm) -> result.HarmPart:
 
 
 def _performance(found: Performance) -> result.PerformancePart:
-    figures = {name: result.FigurePart(one.value, one.lower, one.upper) for name, one in found.figures.items()}
+    figures = {
+        name: result.FigurePart(figure.value, figure.lower, figure.upper) for name, figure in found.figures.items()
+    }
     return result.PerformancePart(figures, found.withheld)
 
 

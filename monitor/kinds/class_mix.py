@@ -121,8 +121,8 @@ class ClassMixAnswer:
             "harm": self.harm,
             "performance": {
                 "figures": {
-                    name: {"estimate": one.value, "lower": one.lower, "upper": one.upper}
-                    for name, one in self.performance.items()
+                    name: {"estimate": measured.value, "lower": measured.lower, "upper": measured.upper}
+                    for name, measured in self.performance.items()
                 },
                 "withheld": self.withheld,
             },

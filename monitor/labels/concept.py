@@ -69,8 +69,8 @@ def strata(calibrated: Matrix, labels: Labels) -> Strata:
     """
     order = np.random.default_rng(0).permutation(labels.size)[:CONCEPT_ROWS]
     counts = np.bincount(labels[order], minlength=calibrated.shape[1])
-    place = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
-    order = order[np.argsort(place[labels[order]], kind="stable")]
+    rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
+    order = order[np.argsort(rank[labels[order]], kind="stable")]
     most = int(counts.max())
     number = min(order.size // 2, order.size - most)
     if not number:
@@ -192,8 +192,8 @@ class Stake:
 
 def leading(logs: Stakes) -> tuple[Stake, tuple[int, ...]]:
     """The stake that has won most, and where it stands."""
-    place = tuple(int(k) for k in np.unravel_index(int(logs.argmax()), logs.shape))
-    return Stake(place[0], SIGNS[place[1]], CONCEPT_SIZES[place[2]]), place
+    at = tuple(int(k) for k in np.unravel_index(int(logs.argmax()), logs.shape))
+    return Stake(at[0], SIGNS[at[1]], CONCEPT_SIZES[at[2]]), at
 
 
 def increments(some: Strata, usual: Usual) -> Stakes:
@@ -248,7 +248,7 @@ def _orthogonal(information: Matrix) -> Matrix:
     """Gram-Schmidt in the metric of the information; directions that say nothing new are left out."""
     columns = [np.eye(len(information))[0]]
     for raw in np.eye(len(information))[1:]:
-        new = raw - sum((raw @ information @ one) / information[0, 0] * one for one in columns)
+        new = raw - sum((raw @ information @ column) / information[0, 0] * column for column in columns)
         size = float(new @ information @ new)
         if size > SINGULAR_BEND * float(raw @ information @ raw):
             columns.append(new * (information[0, 0] / size) ** 0.5)

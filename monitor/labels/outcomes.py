@@ -416,10 +416,12 @@ def _performed(
 ) -> dict[str, Performed]:
     scores = scores_of(posteriors, _as_posteriors(posteriors, said), said.decisions, said.positive)
     measures = said.decisions.measures(len(said.classes), said.positive)
-    before = {name: result.FigurePart(one.value, one.lower, one.upper) for name, one in said.performance.items()}
+    before = {
+        name: result.FigurePart(figure.value, figure.lower, figure.upper) for name, figure in said.performance.items()
+    }
     return {
-        name: Performed(one.value, one.lower, one.upper, before.get(name))
-        for name, one in realised(scores, labels, events, measures, weights).items()
+        name: Performed(measured.value, measured.lower, measured.upper, before.get(name))
+        for name, measured in realised(scores, labels, events, measures, weights).items()
     }
 
 

@@ -58,12 +58,12 @@ def taken(copies: Copies, window: str) -> tuple[Copies, Copy | None]:
 
 def given_back(copies: Copies, window: str, losses: Sequence[float] = ()) -> Copies:
     """The window that held one has settled; without any label its experts have no losses, and nothing is learned."""
-    return tuple(_after(one, losses) if one.window == window else one for one in copies)
+    return tuple(_after(copy, losses) if copy.window == window else copy for copy in copies)
 
 
 def losses(experts: Sequence[Matrix], labels: Labels) -> tuple[float, ...]:
     """The mean log loss of each expert over the labelled events of a window."""
-    return tuple(log_loss(one, labels) for one in experts)
+    return tuple(log_loss(expert, labels) for expert in experts)
 
 
 def _after(one: Copy, losses: Sequence[float]) -> Copy:

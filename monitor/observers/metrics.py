@@ -182,10 +182,10 @@ def _labels(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
             filled.add("outcome_realised_ratio", (stream, name), _short(share.realised))
             filled.add("outcome_error_ratio", (stream, name), _short(share.error))
             filled.add("outcome_covered", (stream, name), float(share.covered))
-    for measure, found in last.performance.items():
-        filled.add("realised_performance", (stream, measure), _short(found.realised))
-        filled.add("realised_performance_lower", (stream, measure), _short(found.lower))
-        filled.add("realised_performance_upper", (stream, measure), _short(found.upper))
+    for measure, performed in last.performance.items():
+        filled.add("realised_performance", (stream, measure), _short(performed.realised))
+        filled.add("realised_performance_lower", (stream, measure), _short(performed.lower))
+        filled.add("realised_performance_upper", (stream, measure), _short(performed.upper))
     for measure in OUTCOME_SCORES:
         score = getattr(last, measure)
         if score is not None:

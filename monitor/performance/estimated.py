@@ -57,13 +57,13 @@ def misfits(
     """
     truth = np.eye(ratios.size)[labels] * ratios[labels][:, None]
     said = _under(hold_out.posteriors, ratios) * ratios[labels][:, None]
-    found = {}
+    values = {}
     for name, measure in measures.items():
         expected, gradient = measure.of(hold_out.scores, said)
         parts = np.einsum("ic,ic->i", gradient, truth - said)
         variance = float(parts @ parts) if blocks is None else _between(parts, blocks)
-        found[name] = CalibrationError(measure.of(hold_out.scores, truth)[0] - expected, variance)
-    return found
+        values[name] = CalibrationError(measure.of(hold_out.scores, truth)[0] - expected, variance)
+    return values
 
 
 def estimated(
@@ -77,7 +77,7 @@ def estimated(
 ) -> dict[str, MeasureValue]:
     """Every measure of a window with this class mix, of which each share has this variance."""
     q = _under(window.posteriors, mix / source)
-    found = {}
+    values = {}
     for name, measure in measures.items():
         value, gradient = measure.of(window.scores, q)
         mean = np.einsum("ic,ic->i", q, gradient)
@@ -85,8 +85,8 @@ def estimated(
         by_mix = (np.einsum("ic,ic->c", q, gradient) - mean @ q) / np.maximum(mix, np.finfo(np.float64).tiny)
         error = misfit[name]
         variance = drawn + error.variance + _of_shares(by_mix, variances)
-        found[name] = with_interval(measure, value + error.bias, variance)
-    return found
+        values[name] = with_interval(measure, value + error.bias, variance)
+    return values
 
 
 def _between(parts: Vector, blocks: Labels) -> float:

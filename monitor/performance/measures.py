@@ -194,9 +194,9 @@ def measures(classes: int, positive: int, *, costs: bool, ranking: bool) -> Mapp
     one_class = {"f1": f1, "roc_auc": roc_auc, "average_precision": average_precision}
     shares: dict[str, Callable[[Scores, Matrix], Measured]] = {"accuracy": accuracy}
     if classes == 2:
-        shares |= {name: of_class(one, positive) for name, one in one_class.items()}
+        shares |= {name: of_class(share, positive) for name, share in one_class.items()}
     else:
-        shares |= {f"macro_{name}": macro(one) for name, one in one_class.items() if ranking or name == "f1"}
+        shares |= {f"macro_{name}": macro(share) for name, share in one_class.items() if ranking or name == "f1"}
     losses = {"brier": brier, "log_loss": log_loss, **({"cost": cost} if costs else {})}
     return {name: Measure(of, "share") for name, of in shares.items()} | {
         name: Measure(of, "loss") for name, of in losses.items()

@@ -32,12 +32,12 @@ def realised(
     each = np.full(labels.size, max(events / labels.size, 1.0)) if weights is None else weights
     truth = np.eye(scores.posteriors.shape[1])[labels] * each[:, None]
     left = 1 - 1 / each
-    found = {}
+    values = {}
     for name, measure in measures.items():
         value, gradient = measure.of(scores, truth)
         adds = (truth * gradient).sum(axis=1)
-        found[name] = with_interval(measure, value, float(left @ adds**2))
-    return found
+        values[name] = with_interval(measure, value, float(left @ adds**2))
+    return values
 
 
 def stratum_weights(suspected: Vector, labelled: Flags) -> Vector:

@@ -52,7 +52,7 @@ def reweighted(posteriors: Floats, calibration: CalibrationMap | None, multiplie
 
 def pooled_rows(posteriors: Floats, experts: Sequence[Expert]) -> Floats:
     """What a pool makes of them."""
-    return np.asarray(sum(one.weight * expert_rows(posteriors, one) for one in experts))
+    return np.asarray(sum(expert.weight * expert_rows(posteriors, expert) for expert in experts))
 
 
 def expert_rows(posteriors: Floats, expert: Expert) -> Floats:
@@ -83,7 +83,7 @@ def corrected_row(posteriors: Sequence[float], message: Recalibration) -> list[f
 
 def pooled_row(posteriors: Sequence[float], experts: Sequence[Expert]) -> list[float]:
     """What a pool makes of one row, without numpy."""
-    parts = [(one.weight, _expert_row(posteriors, one)) for one in experts]
+    parts = [(expert.weight, _expert_row(posteriors, expert)) for expert in experts]
     return [sum(weight * row[y] for weight, row in parts) for y in range(len(posteriors))]
 
 

@@ -39,7 +39,7 @@ class Expert:
 def experts_in(tables: Iterable[Mapping[str, Any]], classes: int) -> tuple[Expert, ...]:
     """The pool out of a message; ValueError if its numbers cannot be applied."""
     pool = tuple(_expert(table, classes) for table in tables)
-    if pool and abs(sum(one.weight for one in pool) - 1) > WEIGHTS_SUM:
+    if pool and abs(sum(expert.weight for expert in pool) - 1) > WEIGHTS_SUM:
         raise ValueError(f"experts: want weights that sum to 1, got {[one.weight for one in pool]}")
     return pool
 

@@ -174,16 +174,18 @@ def _enough(numbers: Labels, fewest: int) -> Labels:
 
 def _kept(of_order: Labels, parts: int) -> tuple[Labels, Labels]:
     """The blocks numbered anew, without those that are one too many, and the stretch of each."""
-    found = np.unique(of_order[of_order >= 0])
-    stretch = np.unique(found // parts, return_inverse=True)[1]
+    block_numbers = np.unique(of_order[of_order >= 0])
+    stretch = np.unique(block_numbers // parts, return_inverse=True)[1]
     if parts > 1 and stretch[-1] + 1 < FEWEST_STRETCHES:
-        stretch = np.arange(found.size) * FEWEST_STRETCHES // found.size
-    if found.size > BLOCKS_KEPT:
-        even = np.linspace(0, found.size - 1, BLOCKS_KEPT - LATEST_BLOCKS).astype(np.int64)
-        found = found[np.union1d(even, np.arange(found.size - LATEST_BLOCKS, found.size))]
-    numbers = np.searchsorted(found, of_order)
-    kept = (of_order >= 0) & (found[np.minimum(numbers, found.size - 1)] == of_order)
-    return np.where(kept, numbers, -1), stretch[: found.size]
+        stretch = np.arange(block_numbers.size) * FEWEST_STRETCHES // block_numbers.size
+    if block_numbers.size > BLOCKS_KEPT:
+        even = np.linspace(0, block_numbers.size - 1, BLOCKS_KEPT - LATEST_BLOCKS).astype(np.int64)
+        block_numbers = block_numbers[
+            np.union1d(even, np.arange(block_numbers.size - LATEST_BLOCKS, block_numbers.size))
+        ]
+    numbers = np.searchsorted(block_numbers, of_order)
+    kept = (of_order >= 0) & (block_numbers[np.minimum(numbers, block_numbers.size - 1)] == of_order)
+    return np.where(kept, numbers, -1), stretch[: block_numbers.size]
 
 
 def summarised(
@@ -241,11 +243,11 @@ def calendar(cut: Cut, features: Matrix, profiles: Sequence[FeatureProfile]) -> 
     """
     if cut.number < FEWEST_BLOCKS:
         return {}
-    found = {j: _tells_when(cut, features[:, j], profile) for j, profile in enumerate(profiles)}
+    calendar = {j: _tells_when(cut, features[:, j], profile) for j, profile in enumerate(profiles)}
     return {
         j: f"{profiles[j].feature.name} tells when an event was, not what: {why}. It is left out of all tests: every "
         "window would differ by it some day. Say `--ignore` if it is no feature"
-        for j, why in found.items()
+        for j, why in calendar.items()
         if why
     }
 

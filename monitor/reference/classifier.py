@@ -231,8 +231,8 @@ class Reference(FiledReference):
         # Windows meet these rows in tests of their distribution: both have to come out of the same map.
         sample = sample_of(replace(held_out, posteriors=posteriors))
         cautions = warnings.of_scores(posteriors, labels, schema)
-        told = (*notices, *likely_labels(schema.features, features, labels, len(schema.classes)))
-        cautions += [ReferenceWarning("features", notice) for notice in told]
+        remarks = (*notices, *likely_labels(schema.features, features, labels, len(schema.classes)))
+        cautions += [ReferenceWarning("features", notice) for notice in remarks]
         described = profiles(schema.features, labels, features, counts)
         untested = {} if blocks is None or features is None else calendar(blocks, features, described)
         cautions += [ReferenceWarning("features", words) for words in untested.values()]

@@ -67,14 +67,14 @@ def likely_labels(features: tuple[Feature, ...], table: Matrix | None, labels: L
     """A sentence about each column that says of every event what its label is."""
     if table is None or labels.size < ROWS:
         return []
-    found = []
+    notices = []
     for feature, column in zip(features, table.T, strict=True):
         if np.unique(column[:ROWS]).size > classes or np.isnan(column).any():
             continue
         values, codes = np.unique(column, return_inverse=True)
         if values.size == classes and np.unique(codes * classes + labels).size == classes:
-            found.append(f"{feature.name} tells the label of every event: if it is the label, leave it out (ignore)")
-    return found
+            notices.append(f"{feature.name} tells the label of every event: if it is the label, leave it out (ignore)")
+    return notices
 
 
 def stray_text(column: Column, feature: Feature) -> str | None:

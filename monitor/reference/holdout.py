@@ -269,14 +269,14 @@ def _moments(table: Table, reading: TimeReading, first_row: int) -> Labels | Non
     try:
         numbers = np.array([float(value) for value in values])
     except (TypeError, ValueError):
-        found = from_rfc3339("\n".join(map(str, values)), reading.zone)
+        times = from_rfc3339("\n".join(map(str, values)), reading.zone)
     else:
-        found = from_epoch(numbers, reading)
-        found = np.where(found == LIKELY_SECONDS, np.rint(numbers * 1e6).astype(np.int64), found)
-    if (unread := found <= NO_TIME).any():
+        times = from_epoch(numbers, reading)
+        times = np.where(times == LIKELY_SECONDS, np.rint(numbers * 1e6).astype(np.int64), times)
+    if (unread := times <= NO_TIME).any():
         row = int(unread.argmax())
         raise InputError(f"timestamp: row {first_row + row + 1} has {values[row]!r}, which is no time; see --times")
-    return found
+    return times
 
 
 def _segment_fields(table: Table) -> dict[str, str]:

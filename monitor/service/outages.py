@@ -24,7 +24,7 @@ def through_outages(
 ) -> None:
     """Make attempts until one comes to its end, or a stop is asked for; tell of an outage once in a while."""
     shortest, longest = OUTAGE_PAUSES
-    pause, told = shortest / 2, float("-inf")
+    pause, last_told = shortest / 2, float("-inf")
     while not stop():
         began = elapsed()
         try:
@@ -32,8 +32,8 @@ def through_outages(
         except OutageError as error:
             now = elapsed()
             pause = shortest if now - began > OUTAGE_TOLD_EVERY else min(2 * pause, longest)
-            if now - told >= OUTAGE_TOLD_EVERY:
-                told = now
+            if now - last_told >= OUTAGE_TOLD_EVERY:
+                last_told = now
                 tell(Interrupted(str(error)))
             while elapsed() - now < pause and not stop():
                 sleep(_LOOK_SECONDS)

@@ -133,11 +133,13 @@ def matched_mix(training: Training, columns: Columns, level: float) -> Vector | 
             return None
         mix: Vector = shares / shares.sum()
         ratios = np.divide(mix, training.priors, out=np.ones_like(mix), where=training.priors > 0)
-        found = [covariates.explain(training.values[j], window[j], training.row_weights(j, ratios)) for j in staying]
-        moved = holm(np.array([each.p_value for each in found])) < level
+        explained = [
+            covariates.explain(training.values[j], window[j], training.row_weights(j, ratios)) for j in staying
+        ]
+        moved = holm(np.array([each.p_value for each in explained])) < level
         if not moved.any():
             return mix
-        staying.pop(int(np.argmax(np.where(moved, [each.effect for each in found], -1.0))))
+        staying.pop(int(np.argmax(np.where(moved, [each.effect for each in explained], -1.0))))
     return None
 
 

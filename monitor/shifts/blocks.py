@@ -168,11 +168,12 @@ class BlockSums:
         """The stretches as blocks; themselves, where each block is one."""
         if self.whole_windows:
             return self
-        found, number = np.unique(self.stretch, return_inverse=True)
-        sums, counts = np.zeros((found.size, *self.sums.shape[1:])), np.zeros((found.size, self.counts.shape[1]))
+        stretches, number = np.unique(self.stretch, return_inverse=True)
+        sums = np.zeros((stretches.size, *self.sums.shape[1:]))
+        counts = np.zeros((stretches.size, self.counts.shape[1]))
         np.add.at(sums, number, self.sums)
         np.add.at(counts, number, self.counts)
-        return replace(self, sums=sums, counts=counts, stretch=found)
+        return replace(self, sums=sums, counts=counts, stretch=stretches)
 
     @property
     def counts_of_others(self) -> Matrix:

@@ -146,8 +146,8 @@ class _Watch:
         since, lengths = np.where(lost, start, since), np.where(lost, 0, lengths) + 1
         evidence = round(concept.total(logs), 6)
         if evidence >= log(self.threshold):
-            stake, place = concept.leading(logs)
-            shift = Shift(stake, int(since[place]), int(lengths[place]))
+            stake, at = concept.leading(logs)
+            shift = Shift(stake, int(since[at]), int(lengths[at]))
             return msgspec.structs.replace(state, evidence=evidence, logs=(), since=(), lengths=(), shift=shift)
         return msgspec.structs.replace(
             state,

@@ -24,8 +24,8 @@ def recent(_: StatePlan, reference: FiledReference) -> Concern[RecentNormal] | N
         examined, assessment = seen.examined.get("recent"), seen.assessment
         if not isinstance(examined, Examined) or faults(assessment.origin.gaps):
             return Advanced(state)
-        found, after = judged(state, examined, assessment.verdict)
-        return Advanced(after) if found is None else Advanced(after, seen=_with(found, seen, assessment))
+        verdict, after = judged(state, examined, assessment.verdict)
+        return Advanced(after) if verdict is None else Advanced(after, seen=_with(verdict, seen, assessment))
 
     examine = examined_by(reference)
     return Concern(

@@ -150,8 +150,8 @@ def _corrected(pcc: Vector, scores: Matrix) -> Vector:
 
 def _history(state: RecentLabelsState, reference: Reference) -> tuple[Matrix, Matrix]:
     """The mixes that are known, and by how much the scores were off: blocks of the hold-out first, then windows."""
-    mixes = [np.array(one.realised) for one in state.outcomes]
-    scores = [np.array(one.scores) for one in state.outcomes]
+    mixes = [np.array(outcome.realised) for outcome in state.outcomes]
+    scores = [np.array(outcome.scores) for outcome in state.outcomes]
     if (blocks := reference.blocks) is not None:
         shares = blocks.shares
         mixes, scores = [*shares, *mixes], [*(shares - blocks.pcc), *scores]
@@ -161,13 +161,15 @@ def _history(state: RecentLabelsState, reference: Reference) -> tuple[Matrix, Ma
 def _together(state: RecentLabelsState, experts: Experts, said: PriorEstimate) -> tuple[PriorEstimate, str]:
     """The mix that they say together, with its interval; and which of them count."""
     last = state.outcomes[-EXPERT_OUTCOMES:]
-    names = [name for name in experts if any(name in one.squares for one in last)]
-    errors = np.array([np.mean([one.squares[name] for one in last if name in one.squares]) for name in names])
+    names = [name for name in experts if any(name in outcome.squares for outcome in last)]
+    errors = np.array(
+        [np.mean([outcome.squares[name] for outcome in last if name in outcome.squares]) for name in names]
+    )
     weights = np.maximum(errors, np.finfo(np.float64).eps) ** -2.0
     weights /= weights.sum()
     each = np.array([experts[name] for name in names])
     priors = weights @ each
-    off = np.array([one.published for one in state.outcomes[-PUBLISHED_ERRORS:]])
+    off = np.array([outcome.published for outcome in state.outcomes[-PUBLISHED_ERRORS:]])
     n = len(off)
     half = (said.upper - said.lower) / 2
     if n >= FEWEST_ERRORS:

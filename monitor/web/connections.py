@@ -40,7 +40,7 @@ class Impatient(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _make_room(self, everybody: Set[Any]) -> None:
-        others = [one for one in everybody if one is not self and not (one.answering and waits(one.scope))]
+        others = [other for other in everybody if other is not self and not (other.answering and waits(other.scope))]
         leaving = min(others, key=lambda one: (one.answering, one._since), default=self)  # noqa: SLF001 - of our kind
         everybody.discard(leaving)  # type: ignore[attr-defined]
         leaving.transport.abort()

@@ -66,9 +66,9 @@ def trust(card: ClassifierCard) -> Shown:
 def performance(card: ClassifierCard) -> Shown | None:
     """How good the model is: estimated for each window, and by labels where they have come."""
     bins, latest = card.bins, card.latest.answer
-    told = [reading.answer.performance for reading in bins.readings if reading.answer.performance]
+    performances = [reading.answer.performance for reading in bins.readings if reading.answer.performance]
     realised = next((each.performance for each in reversed(card.outcomes) if each.performance), {})
-    names = list(told[-1] if told else realised)
+    names = list(performances[-1] if performances else realised)
     if not names:
         return None
     rows = []
@@ -142,8 +142,8 @@ def prevalence(bins: Bins, class_number: int) -> Chart:
     level = bins.means(lambda answer: _smoothed(answer, class_number))
     source = latest.source_priors[class_number]
     truths = dict(_truths(bins, class_number))
-    told = [*priors, *level[np.isfinite(level)], source, *lower[claimed], *upper[claimed], *truths.values()]
-    low, high = _range(told)
+    drawn = [*priors, *level[np.isfinite(level)], source, *lower[claimed], *upper[claimed], *truths.values()]
+    low, high = _range(drawn)
     frame = bins.frame(low=low, high=high)
     marks = [
         DrawnPath("source", frame.level(source)),
