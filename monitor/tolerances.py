@@ -447,6 +447,11 @@ COARSEST_STEP = 0.5
 # distances of a thousandth. (Times in milliseconds since 1970 are not: they are compared as they come.)
 SINGLE_ERROR = 1e-4
 
+# Single precision merges scores where so many of them share one of its numbers and differ by more than a computation in
+# another order makes of one number: then doubles are compared as they come.
+SCORES_MERGED = 0.05
+SAME_NUMBER = 2.0**-40
+
 # A rounded score of 0 where the reference has no event was between 0 and half of the last decimal: the middle of that.
 UNSEEN_ZERO = 0.25
 

@@ -10,8 +10,15 @@ from functools import lru_cache
 import numpy as np
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
-from monitor.shifts.resolution import SINGLE, among, coarsened, decimals, thinned
-from monitor.tolerances import COARSEST_SCORES, FINEST_SCORES, RESOLUTION_ROWS, UNSEEN_ZERO
+from monitor.shifts.resolution import EXACT, SINGLE, among, coarsened, decimals, thinned
+from monitor.tolerances import (
+    COARSEST_SCORES,
+    FINEST_SCORES,
+    RESOLUTION_ROWS,
+    SAME_NUMBER,
+    SCORES_MERGED,
+    UNSEEN_ZERO,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +38,7 @@ class RoundedScores:
     def at(self, posteriors: Matrix, resolution: int) -> Matrix:
         """Scores at a resolution."""
         if resolution >= SINGLE:
-            return coarsened(posteriors, SINGLE)
+            return coarsened(posteriors, resolution)
         whole, _ = whole_numbers(posteriors, resolution)
         means = np.column_stack([_means(*cells, column, resolution) for cells, column in
                                  zip(_cells(self, resolution), whole.T, strict=True)])  # fmt: skip
@@ -41,18 +48,31 @@ class RoundedScores:
 def rounded_scores(raw: Matrix) -> RoundedScores:
     """The rounded scores of a reference."""
     thin = raw[:: max(len(raw) // RESOLUTION_ROWS, 1)]
-    return RoundedScores(raw, decimals_of(thin), np.unique(raw))
+    own = decimals_of(thin)
+    return RoundedScores(raw, SINGLE if own == EXACT and not single_merges(thin) else own, np.unique(raw))
+
+
+def single_merges(posteriors: Matrix) -> bool:
+    """Whether single precision takes away what tells scores apart, as with a naive Bayes model that is all but certain.
+
+    A calibration may tell 1 - 1e-10 from 1 - 1e-15, of which single precision makes 1.
+    """
+    values = np.sort(posteriors, axis=None)
+    _, first, sizes = np.unique(coarsened(values, SINGLE), return_index=True, return_counts=True)
+    reach = values[first + sizes - 1] - values[first]
+    return bool(sizes[reach > SAME_NUMBER * values[first]].sum() > SCORES_MERGED * values.size)
 
 
 def decimals_of(posteriors: Matrix) -> int:
-    """The fewest decimals with which scores can be written, before each row was made to sum to one; else `SINGLE`."""
+    """The fewest decimals with which scores can be written, before each row was made to sum to one; else `SINGLE` or
+    `EXACT`."""
     plain = decimals(thinned(posteriors.ravel()), 1.0, least=1.0)
     if plain <= FINEST_SCORES or posteriors.shape[1] == 2:
-        return max(plain, COARSEST_SCORES) if plain <= FINEST_SCORES else SINGLE
+        return max(plain, COARSEST_SCORES) if plain <= FINEST_SCORES else max(plain, SINGLE)
     for d in range(COARSEST_SCORES, FINEST_SCORES + 1):
         if whole_numbers(posteriors, d)[1].all():
             return d
-    return SINGLE
+    return max(plain, SINGLE)
 
 
 def whole_numbers(posteriors: Matrix, resolution: int) -> tuple[Labels, Flags]:
