@@ -452,6 +452,9 @@ SINGLE_ERROR = 1e-4
 SCORES_MERGED = 0.05
 SAME_NUMBER = 2.0**-40
 
+# What a score is worth that many events share is known from this many of the reference's; fewer would fit themselves.
+SHARED_SCORE = 30
+
 # A rounded score of 0 where the reference has no event was between 0 and half of the last decimal: the middle of that.
 UNSEEN_ZERO = 0.25
 

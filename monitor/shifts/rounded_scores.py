@@ -38,11 +38,29 @@ class RoundedScores:
     def at(self, posteriors: Matrix, resolution: int) -> Matrix:
         """Scores at a resolution."""
         if resolution >= SINGLE:
-            return coarsened(posteriors, resolution)
+            rows = coarsened(posteriors, resolution)
+            return rows if self.own < EXACT or resolution == EXACT else _with_largest_from_others(rows)
         whole, _ = whole_numbers(posteriors, resolution)
         means = np.column_stack([_means(*cells, column, resolution) for cells, column in
                                  zip(_cells(self, resolution), whole.T, strict=True)])  # fmt: skip
         return np.asarray(means / means.sum(axis=1, keepdims=True))
+
+
+def _with_largest_from_others(rows: Matrix) -> Matrix:
+    """Single precision makes 1 of 1 - 1e-10, and keeps the 1e-10 beside it: from the others the largest is known."""
+    largest = np.argmax(rows, axis=1)[:, None]
+    others = np.array(rows)
+    np.put_along_axis(others, largest, 0.0, axis=1)
+    rest = 1.0 - others.sum(axis=1, keepdims=True)
+    np.put_along_axis(others, largest, rest, axis=1)
+    return others
+
+
+def cells_at(posteriors: Matrix, resolution: int) -> Matrix:
+    """What scores are written as at a resolution: events that share it are not told apart."""
+    if resolution >= SINGLE:
+        return coarsened(posteriors, resolution)
+    return whole_numbers(posteriors, resolution)[0].astype(np.float64)
 
 
 def rounded_scores(raw: Matrix) -> RoundedScores:

@@ -80,6 +80,33 @@ def test_ten_digits_written_with_four_decimals_that_were_made_to_sum_to_one_are_
     assert assess(Window.of(rounded / rounded.sum(axis=1, keepdims=True)), reference).verdict == "stable"
 
 
+@cache
+def certain_model(classes: int) -> tuple[Reference, np.ndarray, np.ndarray]:
+    """Naive Bayes on 64 pixels is certain of nearly all digits, and often wrong: its reference, and further events."""
+    x, digits = load_digits(return_X_y=True)
+    y = digits % classes
+    order = np.random.default_rng(4).permutation(y.size)
+    fitted, hold_out, later = order[:500], order[500:1_150], order[1_150:]
+    said = GaussianNB().fit(x[fitted], y[fitted]).predict_proba(x)
+    return Reference.fit(said[hold_out], y[hold_out], x[hold_out]), said[later], x[later]
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+@pytest.mark.parametrize("classes", [2, 10])
+def test_a_model_that_is_certain_of_all_it_says_is_stable_however_its_scores_are_written(
+    classes: int, how: str
+) -> None:
+    """Its calibration tells 1 - 1e-9 from 1 - 1e-4, which rounding does not."""
+    reference, said, x = certain_model(classes)
+    rng, verdicts = np.random.default_rng(5), []
+    for _ in range(8):
+        rows = rng.choice(said.shape[0], 300, replace=False)
+        found = assess(Window.of(WRITTEN[how](said[rows]), features=x[rows]), reference)
+        verdicts.append(found.verdict)
+        assert not found.recalibration.apply
+    assert verdicts.count("stable") >= 7, verdicts
+
+
 def test_a_class_mix_that_moved_is_still_seen_through_three_decimals() -> None:
     x, y = events(17_000)
     model = MODELS["boosted trees"].fit(x[:2_000], y[:2_000])
