@@ -16,7 +16,7 @@ from monitor.priors import HoldOut
 from monitor.shifts.blocks import Blocks
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.resolution import EXACT, Resolution, WrittenColumn, coarsened_table, written
-from monitor.shifts.rounded_scores import RoundedScores, cells_at, rounded_scores
+from monitor.shifts.rounded_scores import ByCell, RoundedScores, cells_at, rounded_scores
 from monitor.shifts.written_margins import WrittenMargins, written_margins
 from monitor.tolerances import SHARED_SCORE
 from monitor.windows import Window
@@ -107,35 +107,18 @@ def comparable_posteriors(posteriors: Matrix, reference: ShiftReference, resolut
     coarse = reference.calibrated(scores.at(posteriors, resolution.scores))
     if reference.margins or resolution.scores >= scores.own:
         return coarse
-    written_as = cells_at(posteriors, resolution.scores)
-    worth = np.column_stack(
-        [
-            _looked_up(*table, column)
-            for table, column in zip(_worth(reference, resolution.scores), written_as.T, strict=True)
-        ]
-    )
-    return np.asarray(coarse * worth / (coarse * worth).sum(axis=1, keepdims=True))
+    tables = zip(_worth(reference, resolution.scores), cells_at(posteriors, resolution.scores).T, strict=True)
+    worth = coarse * np.column_stack([cells.at(column, 1.0) for cells, column in tables])
+    return np.asarray(worth / worth.sum(axis=1, keepdims=True))
 
 
 @lru_cache(maxsize=64)
-def _worth(reference: ShiftReference, resolution: int) -> tuple[tuple[Vector, Vector], ...]:
-    """Of each class: how its scores are written, and sum of calibrated posteriors / sum of those at the resolution."""
+def _worth(reference: ShiftReference, resolution: int) -> tuple[ByCell, ...]:
+    """Of each class: calibrated posteriors as they are / those at the resolution, of events that are written alike."""
     exact = reference.calibrated(reference.raw)
     coarse = reference.calibrated(reference_written(reference).scores.at(reference.raw, resolution))
-    tables = []
-    for column, known, at in zip(cells_at(reference.raw, resolution).T, exact.T, coarse.T, strict=True):
-        cells, of_row = np.unique(column, return_inverse=True)
-        sums = np.bincount(of_row, weights=at)
-        known_sums = np.bincount(of_row, weights=known)
-        shared = (np.bincount(of_row) >= SHARED_SCORE) & (sums > 0)
-        tables.append((cells, np.divide(known_sums, sums, out=np.ones_like(sums), where=shared)))
-    return tuple(tables)
-
-
-def _looked_up(cells: Vector, worth: Vector, column: Vector) -> Vector:
-    """1 where the reference has no events to tell."""
-    at = np.minimum(np.searchsorted(cells, column), cells.size - 1)
-    return np.where(cells[at] == column, worth[at], 1.0)
+    columns = zip(cells_at(reference.raw, resolution).T, exact.T, coarse.T, strict=True)
+    return tuple(ByCell.ratios(column, above, below, SHARED_SCORE) for column, above, below in columns)
 
 
 def comparable_sample(reference: ShiftReference, resolution: Resolution) -> HoldOut:

@@ -1,7 +1,8 @@
 """Rounded scores, on both sides: every event is worth what the reference's events with its rounded score said.
 
 A score of 0.000 was anything below 0.0005, not impossible. The mean of what the reference's events said whose scores
-round to it is what it is worth: as the mean of calibrated posteriors is calibrated, so is that.
+round to it is what it is worth: as the mean of calibrated posteriors is calibrated, so is that. Where a calibration
+bends between scores that are written alike, `comparable` mends the rest.
 """
 
 from dataclasses import dataclass
@@ -40,20 +41,47 @@ class RoundedScores:
         if resolution >= SINGLE:
             rows = coarsened(posteriors, resolution)
             return rows if self.own < EXACT or resolution == EXACT else _with_largest_from_others(rows)
-        whole, _ = whole_numbers(posteriors, resolution)
-        means = np.column_stack([_means(*cells, column, resolution) for cells, column in
-                                 zip(_cells(self, resolution), whole.T, strict=True)])  # fmt: skip
-        return np.asarray(means / means.sum(axis=1, keepdims=True))
+        columns = cells_at(posteriors, resolution).T
+        unseen = 10.0**-resolution
+        means = [
+            cells.at(column, np.maximum(column, UNSEEN_ZERO) * unseen)
+            for cells, column in zip(_said(self, resolution), columns, strict=True)
+        ]
+        rows = np.column_stack(means)
+        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
 def _with_largest_from_others(rows: Matrix) -> Matrix:
     """Single precision makes 1 of 1 - 1e-10, and keeps the 1e-10 beside it: from the others the largest is known."""
-    largest = np.argmax(rows, axis=1)[:, None]
-    others = np.array(rows)
+    others = rows / rows.sum(axis=1, keepdims=True)
+    largest = np.argmax(others, axis=1)[:, None]
     np.put_along_axis(others, largest, 0.0, axis=1)
-    rest = 1.0 - others.sum(axis=1, keepdims=True)
-    np.put_along_axis(others, largest, rest, axis=1)
-    return others
+    np.put_along_axis(others, largest, 1.0 - others.sum(axis=1, keepdims=True), axis=1)
+    return np.asarray(others)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByCell:
+    """A number for each way in which a score is written."""
+
+    cells: Vector
+    """Ascending."""
+    values: Vector
+
+    @classmethod
+    def ratios(cls, column: Vector, above: Vector, below: Vector, least: int = 1) -> "ByCell":
+        """Sum of `above` / sum of `below` over the rows of a cell; cells of fewer than `least` rows are left out."""
+        cells, of_row, rows = np.unique(column, return_inverse=True, return_counts=True)
+        sums = np.bincount(of_row, weights=below)
+        kept = (rows >= least) & (sums > 0)
+        return cls(cells[kept], np.bincount(of_row, weights=above)[kept] / sums[kept])
+
+    def at(self, column: Vector, otherwise: Vector | float) -> Vector:
+        """Of each row; `otherwise` where the reference has none."""
+        if not self.cells.size:
+            return np.broadcast_to(np.asarray(otherwise, dtype=np.float64), column.shape)
+        place = np.minimum(np.searchsorted(self.cells, column), self.cells.size - 1)
+        return np.where(self.cells[place] == column, self.values[place], otherwise)
 
 
 def cells_at(posteriors: Matrix, resolution: int) -> Matrix:
@@ -122,18 +150,10 @@ def _near(scaled: Matrix, whole: Matrix, units: int) -> Flags:
 
 
 @lru_cache(maxsize=64)
-def _cells(scores: RoundedScores, resolution: int) -> tuple[tuple[Labels, Vector], ...]:
-    """Of each class: the cells that hold reference events, and the mean of what these said."""
-    whole, _ = whole_numbers(scores.raw, resolution)
-    tables = []
-    for column, said in zip(whole.T, scores.raw.T, strict=True):
-        cells, of_row = np.unique(column, return_inverse=True)
-        tables.append((cells, np.bincount(of_row, weights=said) / np.bincount(of_row)))
-    return tuple(tables)
+def _said(scores: RoundedScores, resolution: int) -> tuple[ByCell, ...]:
+    """Of each class: the mean of what the reference's events said that are written alike.
 
-
-def _means(cells: Labels, means: Vector, whole: Labels, resolution: int) -> Vector:
-    """What scores are worth; where no reference event was, what they say, and zero a part of the last decimal."""
-    at = np.minimum(np.searchsorted(cells, whole), cells.size - 1)
-    unseen = np.maximum(whole, UNSEEN_ZERO) * 10.0**-resolution
-    return np.where(cells[at] == whole, means[at], unseen)
+    Where no reference event was, a score is worth what it says, and zero a part of the last decimal.
+    """
+    columns, once = cells_at(scores.raw, resolution).T, np.ones(len(scores.raw))
+    return tuple(ByCell.ratios(column, said, once) for column, said in zip(columns, scores.raw.T, strict=True))

@@ -148,6 +148,15 @@ def test_a_score_of_zero_is_worth_what_the_reference_said_of_such_events() -> No
     np.testing.assert_allclose(said, [[1 - 2e-4, 2e-4]])
 
 
+def test_single_precision_of_scores_that_are_all_but_certain_keeps_what_the_small_ones_say() -> None:
+    small = 10.0 ** -np.linspace(1, 15, 300)
+    raw = np.column_stack([small, 1 - small])
+    known = rounded_scores(raw)
+    single = raw.astype(np.float32).astype(np.float64)
+    for rows in (single, 2 * single):  # whatever they sum to
+        np.testing.assert_allclose(1 - known.at(rows, SINGLE)[:, 1], small, rtol=1e-6, atol=1e-16)
+
+
 @pytest.mark.parametrize("decimals_written", [3, 4, 5, 6])
 def test_the_few_scores_of_a_small_model_are_the_same_scores_with_any_number_of_decimals(decimals_written: int) -> None:
     atoms = np.random.default_rng(0).random(100)
