@@ -415,6 +415,9 @@ MIX_GRID = 0.01
 # strata: with 100 labels each has ten.
 SELECTION_STRATA = 10
 
+# So many labels of a window's events at least tell how good its model was; fewer only where the window has no more.
+FEWEST_LABELS = 30
+
 # A share with an interval of no width is known to this, for its distance from the reference in standard errors.
 LEAST_ERROR = 1e-6
 

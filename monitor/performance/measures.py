@@ -187,6 +187,8 @@ class Measure:
     of: Callable[[Scores, Matrix], Measured]
     range: Literal["share", "loss"]
     """A share lies between 0 and 1; a loss is at least 0, and less is better."""
+    of_classes: bool = False
+    """Whether it holds classes against each other, and means nothing where one of them has no event."""
 
 
 def measures(classes: int, positive: int, *, costs: bool, ranking: bool) -> Mapping[str, Measure]:
@@ -198,7 +200,7 @@ def measures(classes: int, positive: int, *, costs: bool, ranking: bool) -> Mapp
     else:
         shares |= {f"macro_{name}": macro(share) for name, share in one_class.items() if ranking or name == "f1"}
     losses = {"brier": brier, "log_loss": log_loss, **({"cost": cost} if costs else {})}
-    return {name: Measure(of, "share") for name, of in shares.items()} | {
+    return {name: Measure(of, "share", of_classes=name != "accuracy") for name, of in shares.items()} | {
         name: Measure(of, "loss") for name, of in losses.items()
     }
 

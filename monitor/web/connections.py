@@ -5,7 +5,6 @@ longest is cut; where none is, the one that has taken longest over its answer, b
 recalibration: those are counted apart.
 """
 
-from collections.abc import Set
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -25,7 +24,7 @@ class Impatient(H11Protocol):
         super().connection_made(transport)
         self._seen: Any = None
         self._checks = 0
-        self._since = self.loop.time()
+        self.since = self.loop.time()
         self._check = self.loop.call_later(REQUEST_SECONDS, self._look)
         if len(self.connections) > self._most:
             self._make_room(self.connections)
@@ -39,10 +38,10 @@ class Impatient(H11Protocol):
         """Whether a request is under way."""
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _make_room(self, everybody: Set[Any]) -> None:
+    def _make_room(self, everybody: set[Any]) -> None:
         others = [other for other in everybody if other is not self and not (other.answering and waits(other.scope))]
-        leaving = min(others, key=lambda one: (one.answering, one._since), default=self)  # noqa: SLF001 - of our kind
-        everybody.discard(leaving)  # type: ignore[attr-defined]
+        leaving = min(others, key=lambda other: (other.answering, other.since), default=self)
+        everybody.discard(leaving)
         leaving.transport.abort()
 
     def _look(self) -> None:

@@ -1,11 +1,11 @@
-"""What is estimated without labels, against what labels show; and what labels show of a part, against the whole."""
+"""What is estimated without labels, against what labels show."""
 
 import numpy as np
 import pytest
 
 from connectors.worlds import World
 from monitor import Reference, Window, assess
-from monitor.performance import Decisions, Expected, Scores, estimated, measures, misfits, realised, stratum_weights
+from monitor.performance import Decisions, Expected, Scores, estimated, measures, misfits
 
 PAIR = World(classes=("a", "b"), priors=(0.7, 0.3), separation=1.2)
 
@@ -87,46 +87,6 @@ def test_a_threshold_and_costs_are_followed(reference: Reference) -> None:
     assert found["roc_auc"] == usual["roc_auc"]
     assert 0 < found["cost"].value < 3
     assert "cost" not in usual
-
-
-@pytest.mark.parametrize("chosen", [False, True])
-def test_labels_of_a_part_tell_of_the_whole_also_where_they_were_chosen_by_score(chosen: bool) -> None:
-    held, weighted_error, plain_error = [], [], []
-    accuracy = {"accuracy": measures(2, 1, costs=False, ranking=False)["accuracy"]}
-    for seed in range(80):
-        posteriors, labels = drawn(2_000, seed, PAIR.priors)
-        rng = np.random.default_rng(1_000 + seed)
-        rate = 0.1 + (0.6 * (posteriors[:, 1] > 0.8) if chosen else 0.0)
-        known = rng.random(2_000) < rate
-        truth = (posteriors.argmax(axis=1) == labels).mean()
-        weights = stratum_weights(posteriors[:, 1], known) if chosen else None
-        scores = _expected(posteriors[known]).scores
-        found = realised(scores, labels[known], 2_000, accuracy, weights)["accuracy"]
-        held.append(found.lower <= truth <= found.upper)
-        weighted_error.append(found.value - truth)
-        plain_error.append((posteriors[known].argmax(axis=1) == labels[known]).mean() - truth)
-    assert 0.85 <= np.mean(held) <= 1.0
-    assert abs(np.mean(weighted_error)) < 0.01
-    assert not chosen or abs(np.mean(plain_error)) > 0.02
-
-
-def test_every_label_leaves_nothing_unknown() -> None:
-    posteriors, labels = drawn(500, 1, PAIR.priors)
-    found = realised(_expected(posteriors).scores, labels, 500, measures(2, 1, costs=False, ranking=False))
-    for name, value in found.items():
-        assert value.lower == pytest.approx(value.value, abs=1e-6), name
-        assert value.upper == pytest.approx(value.value, abs=1e-6), name
-
-
-def test_without_labels_nothing_is_said() -> None:
-    posteriors, labels = drawn(5, 1, PAIR.priors)
-    assert realised(_expected(posteriors).scores, labels[:0], 5, measures(2, 1, costs=False, ranking=False)) == {}
-
-
-@pytest.mark.parametrize("known", [[0], [9], [4], []])
-def test_strata_without_a_label_join_one_that_has_some(known: list[int]) -> None:
-    labelled = np.isin(np.arange(10), known)
-    assert stratum_weights(np.linspace(0, 1, 10), labelled).sum() == pytest.approx(10 if known else 0)
 
 
 def _expected(posteriors: np.ndarray) -> Expected:

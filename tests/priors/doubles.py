@@ -6,22 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Labels, Matrix, Vector
-from monitor.priors import ESTIMATORS
-from monitor.priors.estimate import HoldOut, Statistics
-from monitor.windows.window import Window
+from monitor.priors import ESTIMATORS, CalibratedView
+from monitor.priors.estimate import HoldOut
 
 
-@dataclass(frozen=True, eq=False)
-class PlainReference:
-    """Satisfies ReferenceView: source priors are the class frequencies, posteriors are taken as they are."""
-
-    classes: tuple[str, ...]
-    source_priors: Vector
-    class_counts: Vector
-    statistics: dict[str, Statistics]
-
-    def prepare(self, window: Window) -> Window:
-        return window
+class PlainReference(CalibratedView):
+    """Source priors are the class frequencies, posteriors are taken as they are."""
 
     @classmethod
     def of(
