@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from monitor.assessment.verdict import Verdict
+from monitor.pages import words
 from monitor.service.notices import StreamsSpread
 from monitor.state import Budget
-from monitor.web import page, words
+from monitor.web import page
 from monitor.web.page import charts
 from monitor.web.page.charts import Bins
 from monitor.web.page.document import PANELS

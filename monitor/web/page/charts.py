@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kinds import AnyReading
+from monitor.pages.plots import DrawnPath, Frame
+from monitor.pages.words import moment, number
 from monitor.tolerances import DISTANCE_FLOOR
-from monitor.web.plots import DrawnPath, Frame
-from monitor.web.words import moment, number
 
 MOST_BINS = 160
 MOST_ROWS = 24

@@ -8,12 +8,12 @@ from monitor.arrays import Flags
 from monitor.kinds import ClassMixAnswer, Reading
 from monitor.labels import OutcomeResult
 from monitor.observers import StreamFacts
+from monitor.pages.plots import DrawnPath, Frame
+from monitor.pages.words import moment, number, percent
 from monitor.tolerances import HARMED
 from monitor.web.page import panels
 from monitor.web.page.charts import Bins, Chart, Floats, runs
 from monitor.web.page.panels import Card, Panel, Shown
-from monitor.web.plots import DrawnPath, Frame
-from monitor.web.words import moment, number, percent
 
 MOST_CLASSES = 6
 MOST_MEASURES = 2

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monitor.observers import Flow, Snapshot, Track
+from monitor.pages.words import moment, number, seconds
 from monitor.ports import NEVER
 from monitor.version import __version__
 from monitor.web.page import charts, classifier, regressor
 from monitor.web.page.charts import Bins
 from monitor.web.page.panels import COMMON, Card, shown
 from monitor.web.templates import render
-from monitor.web.words import moment, number, seconds
 
 MOST_STREAMS = 12
 """Shown in full on one page; of more, each has a line and a page of its own."""

@@ -15,9 +15,9 @@ from typing import Any, Generic
 from monitor.kinds import AnswerT_co, Reading
 from monitor.labels import OutcomeResult
 from monitor.observers import StreamFacts, Track
+from monitor.pages.words import number, p_value, span
 from monitor.web.page import charts
 from monitor.web.page.charts import Bins
-from monitor.web.words import number, p_value, span
 
 MOST_CHANGES = 6
 MOST_FEATURES = 10

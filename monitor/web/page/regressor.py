@@ -3,11 +3,11 @@
 import numpy as np
 
 from monitor.kinds import RelationAnswer
+from monitor.pages.plots import DrawnPath
+from monitor.pages.words import number
 from monitor.web.page import panels
 from monitor.web.page.charts import Bins, Chart, runs
 from monitor.web.page.panels import Card, Panel, Shown
-from monitor.web.plots import DrawnPath
-from monitor.web.words import number
 
 RegressorCard = Card[RelationAnswer]
 
