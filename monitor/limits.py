@@ -189,3 +189,13 @@ CONCEPT_ROWS = 5_000
 # the log tells of it.
 OUTAGE_PAUSES = (1.0, 10.0)
 OUTAGE_TOLD_EVERY = 60.0
+
+# Cells of all sketches of a window together, each with four numbers of some six characters: 25 kB at the very most, a
+# few for ten features. A column has at most as many as the eye can use; with more than 160 columns, those that moved
+# least have none.
+SKETCH_CELLS = 800
+SKETCH_MOST = 20
+SKETCH_FEWEST = 5
+
+# Windows of each stream whose sketches are remembered for the page: some 30 MB for sixty streams of ten features.
+SKETCHES_REMEMBERED = 100

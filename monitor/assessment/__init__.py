@@ -3,7 +3,17 @@
 from monitor.assessment.baseline import Baseline
 from monitor.assessment.classifier import Assessment, assess
 from monitor.assessment.concept import with_concept
-from monitor.assessment.message import Level, MessagePart, WindowResult, encode, rfc3339, schema_of, with_smoothed
+from monitor.assessment.message import (
+    Level,
+    MessagePart,
+    SketchesPart,
+    SketchPart,
+    WindowResult,
+    encode,
+    rfc3339,
+    schema_of,
+    with_smoothed,
+)
 from monitor.assessment.mix_rule import ClassRule, MixRule, share_scores, spread
 from monitor.assessment.performance import Performance
 from monitor.assessment.prevalence import BasedOn
@@ -30,6 +40,8 @@ __all__ = [
     "RecentNormal",
     "RegressionAssessment",
     "RegressionResult",
+    "SketchPart",
+    "SketchesPart",
     "Test",
     "Verdict",
     "WindowResult",

@@ -21,7 +21,7 @@ from monitor.assessment.exchanged_scores import exchanged_scores
 from monitor.assessment.harm import Harm, harm
 from monitor.assessment.known_events import UnknownShare, known_mix, unknown_share
 from monitor.assessment.mix_rule import USUAL, MixRule
-from monitor.assessment.performance import Performance, performance, too_few
+from monitor.assessment.performance import Performance, performance, positive_class, too_few
 from monitor.assessment.prevalence import BasedOn, Prevalence, published
 from monitor.assessment.verdict import TOO_FEW, Evidence, Verdict, decide
 from monitor.assessment.window_tests import FeatureShift, Test, feature_shifts, mix_moved, tests_of
@@ -33,11 +33,14 @@ from monitor.recalibration import Cause, Grounds, InputCorrection, May, Recalibr
 from monitor.shifts import (
     Diagnosis,
     Prepared,
+    SketchedColumns,
+    Sketches,
     common_resolution,
     comparable_posteriors,
     diagnose,
     label_shift_odds,
     prepare,
+    sketched,
 )
 from monitor.tolerances import (
     MINIMUM_EVENTS,
@@ -90,6 +93,9 @@ class Assessment:
     """Against what has been normal lately, where that is known."""
     evidence: Evidence = TOO_FEW
     """What the verdict rests on."""
+    sketches: Sketches | None = None
+    """How the window's columns are distributed beside the reference's; None where they are not wanted, and where there
+    are too few events."""
     label_shift: tuple[float, ...] = ()
     """The multipliers by label shift, where that explains a window whose class mix has moved; whether they are to be
     applied is another question."""
@@ -130,14 +136,17 @@ def assess(
     may: Mapping[str, May] | None = None,
     mix_rule: MixRule = USUAL,
     decisions: Decisions = USUAL_DECISIONS,
+    sketches: bool = True,
 ) -> Assessment:
     """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift: the rule's.
 
     `may` names the features that may change their unit, and how: only those are ever corrected. `mix_rule` says what
     counts as a move of the class mix, `decisions` what is decided by the scores and which measures are wanted.
+    `sketches` says whether small sketches of the distributions belong to the answer.
     """
     rule = mix_rule if level is None else replace(mix_rule, level=level)
-    return as_far_as_seen(_assessed(window, reference, may or {}, rule, decisions))
+    assessment = as_far_as_seen(_assessed(window, reference, may or {}, rule, decisions))
+    return assessment if sketches else replace(assessment, sketches=None)
 
 
 def _assessed(
@@ -213,6 +222,7 @@ def _assessed(
         unknown=None if beyond is None else unknown_share(beyond),
         mean=frozen_vector(diagnosis.mean, "mean"),
         tests=tests,
+        sketches=_sketches(diagnosis, ready, reference, mix.estimate.priors),
         features=feature_shifts(diagnosis.features, diagnosis.explanations),
         posteriors={
             name: FeatureShift(replace(move, name=name), None)
@@ -310,6 +320,24 @@ def _where_unknown(window: Window, ready: Prepared, diagnosis: Diagnosis) -> str
         f"{projections.medians[k]:.3g} elsewhere"
         for k, value in zip(order, there, strict=True)
     )
+
+
+def _sketches(diagnosis: Diagnosis, ready: Prepared, reference: AssessedReference, mix: Vector) -> Sketches:
+    seen, classes = diagnosis.seen, reference.classes
+    drawn = range(len(classes)) if len(classes) > 2 else (positive_class(reference),)
+    features = SketchedColumns(
+        [move.name for move in diagnosis.features],
+        ready.features,
+        seen.features,
+        [move.distance for move in diagnosis.features],
+    )
+    scores = SketchedColumns(
+        [classes[y] for y in drawn],
+        tuple(ready.posteriors[y] for y in drawn),
+        [seen.posteriors[y] for y in drawn],
+        [diagnosis.posteriors[y].distance for y in drawn],
+    )
+    return sketched(features, scores, mix)
 
 
 def _recalibration(

@@ -162,6 +162,34 @@ class FeatureResult(MessagePart, frozen=True):
     reason: str
 
 
+class SketchPart(MessagePart, frozen=True):
+    """How one column is distributed, cell by cell, for drawing; missing values are in no cell."""
+
+    edges: tuple[float, ...]
+    """Of a number: the cells lie below the first, from each to the next, and above the last, and so there is one more.
+    The first and the last are the ends of the reference's range. Where the last two are the same number, the cell
+    between them holds that number."""
+    categories: tuple[str, ...]
+    """Of any other feature: the values with a cell of their own; two cells follow, one of all other values that the
+    reference knows, and one of those that it does not."""
+    counts: tuple[int, ...]
+    """The window's values in each cell."""
+    reference: tuple[float, ...]
+    """The share of the reference's values in each cell,"""
+    expected: tuple[float, ...]
+    """and what it would be at the class mix of `prevalence`."""
+
+
+class SketchesPart(MessagePart, frozen=True):
+    """Small sketches of distributions: of numbers at quantiles of the reference, of categories the most common ones."""
+
+    features: dict[str, SketchPart]
+    """By name; where there are more than 160, those that moved most."""
+    scores: dict[str, SketchPart]
+    """By class: the calibrated posterior, of two classes that of the one that is looked for; of a regressor the
+    `prediction`."""
+
+
 class BaselineResult(MessagePart, frozen=True):
     """The verdict against one of the things that the window was held against."""
 
@@ -218,6 +246,8 @@ class WindowResult(MessagePart, frozen=True):
     posteriors: dict[str, FeatureResult]
     recalibration: Recalibration
     versions: Versions
+    sketches: SketchesPart | None
+    """Null where there are too few events, and where they are switched off (`sketches = false`)."""
     smoothed: dict[str, Level] | None
     """The prevalence now, by this window and those before it: for small windows it is known better than `prevalence`,
     which is this window's alone. Null before the first window that may be trusted, and for regressors."""

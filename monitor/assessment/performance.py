@@ -55,7 +55,7 @@ def performance(
     decisions: Decisions,
 ) -> Performance:
     """Of a window's scores, as they are said, and calibrated at a resolution that the hold-out events then have too."""
-    of_class = _positive(reference)
+    of_class = positive_class(reference)
     if why := _withheld(verdict, mix) or _unbalanced(reference, resolution, decisions):
         return Performance({}, why, decisions, of_class)
     source, estimate = reference.source_priors, mix.estimate
@@ -72,7 +72,7 @@ def performance(
 
 def too_few(reference: AssessedReference, decisions: Decisions) -> Performance:
     """Of a window with too few events to say anything."""
-    return Performance(decisions=decisions, positive=_positive(reference))
+    return Performance(decisions=decisions, positive=positive_class(reference))
 
 
 def _withheld(verdict: Verdict, mix: Prevalence) -> str:
@@ -97,7 +97,7 @@ def _unbalanced(reference: AssessedReference, resolution: Resolution, decisions:
 def _hold_out(reference: AssessedReference, resolution: Resolution, decisions: Decisions) -> Expected:
     """The hold-out events, as the model says them and calibrated: sorted once while the reference lives."""
     said, known = reference.raw, comparable_posteriors(reference.raw, reference, resolution)
-    return Expected(scores_of(said, known if reference.margins else said, decisions, _positive(reference)), known)
+    return Expected(scores_of(said, known if reference.margins else said, decisions, positive_class(reference)), known)
 
 
 @lru_cache(maxsize=1024)
@@ -112,7 +112,7 @@ def _misfits(
         _hold_out(reference, resolution, decisions),
         reference.sample.labels,
         mix / mix.sum() / source,
-        decisions.measures(source.size, _positive(reference)),
+        decisions.measures(source.size, positive_class(reference)),
         blocks.of_sample if blocks is not None and _blocks(reference) else None,
     )
 
@@ -122,7 +122,7 @@ def _blocks(reference: AssessedReference) -> bool:
     return reference.blocks is not None and reference.blocks.number >= FEWEST_BLOCKS
 
 
-def _positive(reference: AssessedReference) -> int:
+def positive_class(reference: AssessedReference) -> int:
     """Of two classes the one that is looked for: the second where nobody says it."""
     positive = reference.schema.positive
     return 1 if positive is None else reference.classes.index(positive)

@@ -7,11 +7,11 @@ all corrected together; the labels say whether the relation to the inputs still 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from monitor.arrays import Flags, Matrix, present
+from monitor.arrays import Flags, Matrix, Vector, present
 from monitor.assessment import message as result
 from monitor.assessment import regressor_message
 from monitor.assessment import regressor_reasons as wording
@@ -29,6 +29,9 @@ from monitor.shifts import (
     Explanation,
     FeatureProfile,
     Move,
+    PlacedValues,
+    SketchedColumns,
+    Sketches,
     SortedColumn,
     WrittenColumn,
     coarsened_table,
@@ -36,6 +39,7 @@ from monitor.shifts import (
     common_features,
     covariates,
     features_written,
+    sketched,
 )
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
@@ -68,6 +72,9 @@ class RegressionAssessment:
     relation: RelationFound
     recalibration: RegressionRecalibration
     reference_version: str
+    sketches: Sketches | None = None
+    """How features and predictions are distributed beside the reference's; None where they are not wanted, and where
+    there are too few events."""
     task: ClassVar[str | None] = "regression"
     label_shift: ClassVar[tuple[float, ...]] = ()
 
@@ -91,11 +98,17 @@ class RegressionAssessment:
 
 
 def assess_regression(
-    window: Window, reference: RelationReference, level: float = VERDICT_LEVEL, *, by: AdaptBy = "bic"
+    window: Window,
+    reference: RelationReference,
+    level: float = VERDICT_LEVEL,
+    *,
+    by: AdaptBy = "bic",
+    sketches: bool = True,
 ) -> RegressionAssessment:
     """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift.
 
-    `by` says how the relation of now is estimated where it changed.
+    `by` says how the relation of now is estimated where it changed, `sketches` whether small sketches of the
+    distributions belong to the answer.
     """
     remarks = reference.remarks(window)
     window = reference.matched(window)
@@ -104,7 +117,8 @@ def assess_regression(
     family = level / 2
     relation = relation_found(evidence_of(kept), reference, family, by)
     enough = kept.events >= MINIMUM_EVENTS
-    moved = _moves(kept, reference, family) if enough else ()
+    compared = _compared(kept, reference) if enough else None
+    moved = () if compared is None else _moves(compared, kept.events, family)
     explained = _explanations(kept, reference, moved, family)
     tests = _tests(moved, relation, family, kept.events)
     verdict = decide_regression(RegressionEvidence(relation.changed, enough, any(move.moved for move in moved)))
@@ -131,6 +145,7 @@ def assess_regression(
         relation=relation,
         recalibration=implied(relation, reference, validity),
         reference_version=reference.version,
+        sketches=_sketches(compared, moved) if compared is not None and sketches else None,
     )
     return as_far_as_seen(assessment)
 
@@ -170,15 +185,38 @@ def _resolutions(window: Window, reference: RelationReference) -> tuple[int, ...
     return common_features(table, _written(reference)[-table.shape[1] :])
 
 
-def _moves(window: Window, reference: RelationReference, level: float) -> tuple[Move, ...]:
-    """Every feature and last the predictions, corrected for one another."""
-    tested = []
+class _SeenColumns(NamedTuple):
+    """The features, where events carry them, and last the predictions: of the reference, and counted of a window."""
+
+    columns: tuple[SortedColumn | FeatureProfile, ...]
+    seen: list[PlacedValues | Vector]
+    missing: list[float]
+
+
+def _compared(window: Window, reference: RelationReference) -> _SeenColumns:
     resolutions = _resolutions(window, reference)
     table = coarsened_table(_table(window, reference), resolutions)
-    for column, values in zip(_prepared(reference, resolutions), table.T, strict=True):
-        seen = looked.seen_column(column, values)
-        tested.append(moves.of_column(seen, column, float(np.isnan(values).sum()), ALL, events=window.events))
+    columns = _prepared(reference, resolutions)
+    seen = [looked.seen_column(column, values) for column, values in zip(columns, table.T, strict=True)]
+    return _SeenColumns(columns, seen, np.isnan(table).sum(axis=0).astype(np.float64).tolist())
+
+
+def _moves(compared: _SeenColumns, events: int, level: float) -> tuple[Move, ...]:
+    """Every feature and last the predictions, corrected for one another."""
+    tested = [
+        moves.of_column(seen, column, missing, ALL, events=events)
+        for column, seen, missing in zip(*compared, strict=True)
+    ]
     return moves.corrected(tested, level)
+
+
+def _sketches(compared: _SeenColumns, moved: tuple[Move, ...]) -> Sketches:
+    names, far = [move.name for move in moved], [move.distance for move in moved]
+    features, predictions = (
+        SketchedColumns(names[part], compared.columns[part], compared.seen[part], far[part])
+        for part in (slice(None, -1), slice(-1, None))
+    )
+    return sketched(features, predictions, ALL)
 
 
 def _explanations(

@@ -11,6 +11,7 @@ from monitor.assessment.harm import Harm
 from monitor.assessment.performance import Performance
 from monitor.assessment.reasons import describe
 from monitor.priors import PriorEstimate
+from monitor.shifts import Sketch, Sketches
 from monitor.windows import WindowCounts
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
         posteriors={name: feature_result(shift) for name, shift in assessment.posteriors.items()},
         recalibration=assessment.recalibration,
         versions=result.Versions(software, assessment.reference_version),
+        sketches=sketches_part(assessment.sketches),
         smoothed=None,
     )
 
@@ -161,6 +163,24 @@ def feature_result(one: "FeatureShift") -> result.FeatureResult:
         missing_moved=move.missing_moved,
         map=correction,
         reason=describe(move, explanation) if move.moved else "",
+    )
+
+
+def sketches_part(found: Sketches | None) -> result.SketchesPart | None:
+    """The sketches, with numbers as short as a drawing allows."""
+    if found is None:
+        return None
+    groups = ({name: _sketch(sketch) for name, sketch in group.items()} for group in (found.features, found.scores))
+    return result.SketchesPart(*groups)
+
+
+def _sketch(sketch: Sketch) -> result.SketchPart:
+    return result.SketchPart(
+        edges=tuple(float(f"{edge:.6g}") for edge in sketch.edges.tolist()),
+        categories=sketch.categories,
+        counts=tuple(sketch.counts.tolist()),
+        reference=tuple(sketch.reference.round(5).tolist()),
+        expected=tuple(sketch.expected.round(5).tolist()),
     )
 
 

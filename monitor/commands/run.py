@@ -193,6 +193,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                     stream.alarm.mix_rule,
                     stream.adapt or "bic",
                     stream.performance or Decisions(),
+                    stream.sketches,
                 ),
                 states=_states(name, config),
             )

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from monitor.assessment import Baseline, FeatureShift, Test, Verdict
 from monitor.recalibration import Recalibration
+from monitor.shifts import Sketches
 from monitor.windows import Origin, WindowCounts, WindowKey
 
 
@@ -46,6 +47,11 @@ class Assessed(Protocol):
     @property
     def compared(self) -> Mapping[str, FeatureShift]:
         """The features, and whatever else was compared with the reference one by one."""
+        ...
+
+    @property
+    def sketches(self) -> Sketches | None:
+        """How its columns are distributed; None where that is not wanted, or there are too few events."""
         ...
 
     @property

@@ -15,7 +15,14 @@ from monitor.windows import Window, faults, spread_rows
 
 def _assess(window: Window, reference: Reference, declared: Declared) -> Assessment:
     """With an outline, the feed carries the thresholds that follow from the corrections of its inputs."""
-    assessment = assess(window, reference, may=declared.may, mix_rule=declared.mix_rule, decisions=declared.decisions)
+    assessment = assess(
+        window,
+        reference,
+        may=declared.may,
+        mix_rule=declared.mix_rule,
+        decisions=declared.decisions,
+        sketches=declared.sketches,
+    )
     if declared.outline is None or faults(assessment.origin.gaps):
         return assessment
     outline, rows = declared.outline, None

@@ -27,7 +27,9 @@ REGRESSOR = Kind(
     settings=frozenset({"evidence", "adapt"}),
     labels="evidence",
     verdicts=verdicts(regression=True),
-    assess=lambda window, reference, declared: assess_regression(window, reference, by=declared.adapt),
+    assess=lambda window, reference, declared: assess_regression(
+        window, reference, by=declared.adapt, sketches=declared.sketches
+    ),
     plan=_plan,
     described=_described,
     sample=lambda _window, _reference: None,

@@ -4,13 +4,23 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from monitor.assessment import Verdict
+from monitor.assessment import SketchesPart, Verdict
 from monitor.kinds import AnyReading, ModelFacts, kind_of
 from monitor.labels import LabelFlow, OutcomeResult
 from monitor.limits import CLASS_SERIES, FEATURE_SERIES, SEGMENT_FEATURE_SERIES, STALE_AFTER, STALE_WINDOWS
 from monitor.ports import Report, SinkReport
 from monitor.service import Watched
-from monitor.state import WINDOWS, AlarmState, ChangeState, EvidenceState, HistoryState, Known, OpenAlarm
+from monitor.state import (
+    SKETCHES,
+    WINDOWS,
+    AlarmState,
+    ChangeState,
+    EvidenceState,
+    HistoryState,
+    Known,
+    OpenAlarm,
+    WindowSketches,
+)
 from monitor.windows import CountPlan
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -111,6 +121,12 @@ class Track:
     def result(self) -> bytes:
         """The result of the newest window, as JSON."""
         return bytes(self.known.state(HistoryState).result)
+
+    def sketches(self, window: str) -> SketchesPart | None:
+        """How the columns of a window were distributed; None for windows that are too long ago, or had too few
+        events."""
+        entries: tuple[WindowSketches, ...] = self.known.entries(SKETCHES)
+        return next((entry.sketches for entry in reversed(entries) if entry.window == window), None)
 
     @property
     def recalibration(self) -> bytes:

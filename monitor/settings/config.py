@@ -220,6 +220,9 @@ class StreamSettings:
     of all windows so far, which is steadier for small windows."""
     performance: Decisions | None = None
     """What is decided by the scores, for how good the model is said to be: by default the class with the highest."""
+    sketches: bool = True
+    """Whether results carry small sketches of the distributions of features and scores, for page and reports; false
+    where such counts must not leave."""
     outline: Path | None = None
     """Of a model that is a versatile tree or forest: the JSON of its `outline()`. The feed then carries the thresholds
     that follow from each window's input corrections."""

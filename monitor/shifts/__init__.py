@@ -22,7 +22,9 @@ from monitor.shifts.novelty import Novelty
 from monitor.shifts.outline import Outline, follow
 from monitor.shifts.prepared import Prepared, SortedColumn, column_of, mapped_rows, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
+from monitor.shifts.ranks import PlacedValues
 from monitor.shifts.resolution import SINGLE, Resolution, WrittenColumn, coarsened_table
+from monitor.shifts.sketches import Sketch, SketchedColumns, Sketches, sketched
 from monitor.shifts.told_apart import label_shift_odds
 from monitor.shifts.variation import Law
 from monitor.shifts.window_profile import Lens, WindowProfile, lens
@@ -43,10 +45,14 @@ __all__ = [
     "Move",
     "Novelty",
     "Outline",
+    "PlacedValues",
     "Prepared",
     "Resolution",
     "SeriesEvidence",
     "ShiftReference",
+    "Sketch",
+    "SketchedColumns",
+    "Sketches",
     "SortedColumn",
     "Tested",
     "VersatileForestClassifier",
@@ -73,6 +79,7 @@ __all__ = [
     "profile_of",
     "reference_written",
     "shares_inside",
+    "sketched",
     "values_kept",
     "windows_to_notice",
 ]

@@ -57,6 +57,8 @@ class Diagnosis:
     """Whether a shift of a few features, each explained, restores the rest."""
     mean: Vector
     """Of the feature map before scaling: what windows are held against each other by."""
+    seen: Looked
+    """What was counted of the window."""
 
     @property
     def scores_moved(self) -> bool:
@@ -114,6 +116,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         unknown_class=unknown_class,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
         mean=seen.mean * reference.moments.scale,
+        seen=seen,
     )
 
 

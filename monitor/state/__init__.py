@@ -13,7 +13,7 @@ from monitor.state.changes import changes
 from monitor.state.concept import ConceptState, concept_shift
 from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, WindowSeen, Written
 from monitor.state.evidence import EvidenceState, OpenAlarm, evidence
-from monitor.state.history import OUTCOMES, WINDOWS, HistoryState, outcomes, windows
+from monitor.state.history import OUTCOMES, SKETCHES, WINDOWS, HistoryState, WindowSketches, outcomes, sketches, windows
 from monitor.state.in_force import InForce, in_force
 from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance, owner, surplus
 from monitor.state.learned import LearnedState, learned
@@ -28,6 +28,7 @@ __all__ = [
     "CONCERNS",
     "NOTHING",
     "OUTCOMES",
+    "SKETCHES",
     "WINDOWS",
     "Advanced",
     "AlarmEvent",
@@ -55,6 +56,7 @@ __all__ = [
     "TrustState",
     "Whose",
     "WindowSeen",
+    "WindowSketches",
     "Written",
     "advance",
     "concerns_of",
@@ -75,6 +77,7 @@ CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] =
     changes,
     in_force,
     windows,
+    sketches,
     outcomes,
 )
 """Every concern, None where a stream has no use for it, in the order in which they are shown a window: those that

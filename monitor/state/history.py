@@ -4,14 +4,15 @@ from typing import Any
 
 import msgspec
 
+from monitor.assessment import SketchesPart
 from monitor.kinds import Reading, kind_of
 from monitor.labels import Outcome, OutcomeResult
-from monitor.limits import SEGMENT_WINDOWS
+from monitor.limits import SEGMENT_WINDOWS, SKETCHES_REMEMBERED
 from monitor.reference import FiledReference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
 
-WINDOWS, OUTCOMES = "windows", "outcomes"
+WINDOWS, SKETCHES, OUTCOMES = "windows", "sketches", "outcomes"
 
 NONE = msgspec.Raw(b"null")
 
@@ -45,6 +46,52 @@ def windows(plan: StatePlan, reference: FiledReference) -> Concern[HistoryState]
         entries=plan.remembered,
         segment_entries=min(plan.remembered, SEGMENT_WINDOWS),
         entry=Reading[answer],
+    )
+
+
+class SketchesState(msgspec.Struct, frozen=True):
+    """Sketches are remembered window by window, and nothing beside them."""
+
+
+class _Result(msgspec.Struct, frozen=True):
+    """What is taken from a result as it stands in it."""
+
+    sketches: msgspec.Raw
+
+
+class WindowSketches(msgspec.Struct, frozen=True):
+    """How the columns of one window were distributed."""
+
+    window: str
+    message: msgspec.Raw
+    """The sketches as the result has them."""
+
+    @property
+    def sketches(self) -> SketchesPart:
+        """The same, read."""
+        return msgspec.json.decode(self.message, type=SketchesPart)
+
+
+def sketches(plan: StatePlan, _: FiledReference) -> Concern[SketchesState] | None:
+    """The sketches of the last windows, for whoever looks at one of them: some kilobytes each."""
+    if not plan.remembered:
+        return None
+
+    def advance(state: SketchesState, seen: Seen) -> Advanced[SketchesState]:
+        if not isinstance(seen, WindowSeen) or seen.assessment.sketches is None:
+            return Advanced(state)
+        message = msgspec.json.decode(seen.result_message, type=_Result).sketches.copy()
+        return Advanced(state, entry=WindowSketches(seen.window.key.id, message))
+
+    return Concern(
+        SKETCHES,
+        version=1,
+        state=SketchesState,
+        advance=advance,
+        new_reference="begins anew",
+        entries=min(plan.remembered, SKETCHES_REMEMBERED),
+        segment_entries=1,
+        entry=WindowSketches,
     )
 
 

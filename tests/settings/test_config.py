@@ -44,6 +44,12 @@ def test_a_configuration_becomes_frozen_values_with_paths_relative_to_it(tmp_pat
     assert stream.window.plan == TimePlan(300_000_000, 300_000_000, 30_000_000, 1_000_000)
 
 
+def test_sketches_are_switched_off_by_one_setting(tmp_path: Path) -> None:
+    text = GOOD.replace("[streams.fraud]\n", "[streams.fraud]\nsketches = false\n")
+    assert load(written(tmp_path, GOOD)).streams["fraud"].sketches
+    assert not load(written(tmp_path, text)).streams["fraud"].sketches
+
+
 def test_count_windows_need_nothing_but_a_count(tmp_path: Path) -> None:
     text = GOOD.replace('{ size = "5m", lateness = "30s" }', "{ count = 5000 }")
     assert load(written(tmp_path, text)).streams["fraud"].window.plan == CountPlan(5000)

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink
+from monitor.assessment.to_message import sketches_part
 from monitor.errors import ConnectorError
 from monitor.limits import SEGMENT_TRACKS
+from monitor.observers import Track
 from monitor.ports import Checkpoint
 from monitor.recalibration import Cause
 from monitor.reference.classifier import Reference
@@ -249,3 +251,13 @@ def test_every_concern_has_a_name_of_its_own_and_a_state_that_begins_by_itself()
     assert len({concern.name for concern in made}) == len(CONCERNS)
     for concern in made:
         assert msgspec.json.decode(msgspec.json.encode(concern.state()), type=concern.state) == concern.state()
+
+
+def test_the_sketches_of_the_last_windows_are_there_after_a_restart() -> None:
+    windows = [seen(number) for number in range(1, 4)]
+    concerns = concerns_of(StatePlan(remembered=2), streams.reference())
+    known = taken_up(run(windows, concerns), concerns)[0].of("s")
+    track = Track(known, assessed_at=0.0)
+    assert track.sketches(windows[0].window.key.id) is None, "only so many are remembered"
+    for window in windows[1:]:
+        assert track.sketches(window.window.key.id) == sketches_part(window.assessment.sketches)

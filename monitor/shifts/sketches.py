@@ -1,0 +1,154 @@
+"""Small sketches of distributions: how many of a window's values lie where, and which shares of the reference's.
+
+A sketch is for drawing. A number's cells are cut at quantiles of the reference; what lies below and above all of its
+values has a cell of its own at either end. A category's cells are its most common values, then all others that the
+reference knows, then those that it does not. Everything is taken from what the tests have counted already.
+
+Notation. u_0 < ... < u_(k-1) the distinct values of a column of the reference; cells begin at some of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from monitor.arrays import Labels, Matrix, Vector
+from monitor.limits import SKETCH_CELLS, SKETCH_FEWEST, SKETCH_MOST
+from monitor.shifts.categories import mixed_shares
+from monitor.shifts.prepared import SortedColumn
+from monitor.shifts.profile import FeatureProfile
+from monitor.shifts.ranks import PlacedValues
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """One column of a window beside the reference's, cell by cell; missing values are in none."""
+
+    edges: Vector
+    """Of a number: the cells lie below the first, from each to the next, and above the last."""
+    categories: tuple[str, ...]
+    """Of any other feature: the values with a cell of their own; after them come the other known ones, then all that
+    the reference does not know."""
+    counts: Labels
+    """The window's values in each cell."""
+    reference: Vector
+    """The shares of the reference's values in each cell,"""
+    expected: Vector
+    """and what they are at the class mix of the window."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketches:
+    """The sketches of a window."""
+
+    features: Mapping[str, Sketch]
+    """By name; where there are too many, those that moved most."""
+    scores: Mapping[str, Sketch]
+    """The calibrated posterior of each class by its name, of two classes of the one that is looked for; the
+    predictions of a regressor."""
+
+
+Column = SortedColumn | FeatureProfile
+Seen = PlacedValues | Vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SketchedColumns:
+    """What is to be sketched: columns with what was counted of them, each with its name and how far it moved."""
+
+    names: Sequence[str]
+    columns: tuple[Column, ...]
+    seen: Sequence[Seen]
+    moved: Sequence[float]
+
+
+def sketched(features: SketchedColumns, scores: SketchedColumns, priors: Vector) -> Sketches:
+    """The sketches of a window whose class mix is `priors`: the more columns, the fewer cells each."""
+    columns = len(features.columns) + len(scores.columns)
+    most = min(max(SKETCH_CELLS // max(columns, 1), SKETCH_FEWEST), SKETCH_MOST)
+    room = SKETCH_CELLS // SKETCH_FEWEST
+    of_scores = _of_columns(scores, room // 2, most, priors)
+    return Sketches(_of_columns(features, room - len(of_scores), most, priors), of_scores)
+
+
+def _of_columns(group: SketchedColumns, room: int, most: int, priors: Vector) -> dict[str, Sketch]:
+    furthest = sorted(range(len(group.seen)), key=lambda j: -group.moved[j])[:room]
+    cells = _cells_of(group.columns, most)
+    made = {group.names[j]: _sketch(group.columns[j], cells[j], group.seen[j], priors, most) for j in sorted(furthest)}
+    return {name: one for name, one in made.items() if one is not None}
+
+
+def _sketch(column: Column, cells: "_Cells | None", seen: Seen, priors: Vector, most: int) -> Sketch | None:
+    """None where the reference has no value of the column."""
+    if isinstance(column, FeatureProfile) and isinstance(seen, np.ndarray):
+        return _of_category(column, seen, priors, most)
+    if isinstance(column, SortedColumn) and isinstance(seen, PlacedValues) and cells is not None:
+        return _of_number(column, cells, seen, priors)
+    return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """Where the cells of a number are."""
+
+    begin: Labels
+    """The number of the distinct value that each begins with."""
+    edges: Vector
+    by_class: Matrix
+    """(classes, cells): the reference's values in each."""
+
+
+@lru_cache(maxsize=64)
+def _cells_of(columns: tuple[Column, ...], most: int) -> tuple[_Cells | None, ...]:
+    """Of each number that the reference has values of; worked out once while the reference lives."""
+    return tuple(
+        _cells(column, most) if isinstance(column, SortedColumn) and column.values.size else None for column in columns
+    )
+
+
+def _cells(column: SortedColumn, most: int) -> _Cells:
+    """A cell for each value where they are few, else for each part of the reference."""
+    distinct, values = column.places.size, column.values.size
+    begin = np.arange(distinct)
+    if distinct > most:
+        rising = column.rising(column.class_counts / column.class_counts.sum())
+        parts = np.arange(1, most) / most
+        after = np.clip(np.searchsorted(rising, parts), 1, distinct)
+        nearest = np.where(parts - rising[after - 1] < rising[after] - parts, after - 1, after)
+        begin = np.unique(np.append(nearest[nearest < distinct], 0))
+    cell = np.searchsorted(column.places.upto[begin], np.arange(values), side="right") - 1
+    classes = column.class_counts.size
+    counts = np.bincount(column.labels * begin.size + cell, minlength=classes * begin.size)
+    edges = column.places.fence[np.append(begin, distinct - 1)]
+    return _Cells(begin, edges, counts.reshape(classes, begin.size).astype(np.float64))
+
+
+def _of_number(column: SortedColumn, cells: _Cells, seen: PlacedValues, priors: Vector) -> Sketch:
+    above = int(seen.counts[-1] - (0 if seen.tied is None else seen.tied[-1]))
+    inside = np.add.reduceat(seen.counts[1:], cells.begin)
+    inside[-1] -= above
+    reference, expected = _shares(cells.by_class, column, priors)
+    counts = np.concatenate([[seen.counts[0]], inside, [above]])
+    return Sketch(cells.edges, (), counts, np.pad(reference, 1), np.pad(expected, 1))
+
+
+def _of_category(profile: FeatureProfile, seen: Vector, priors: Vector, most: int) -> Sketch:
+    known = profile.counts.shape[1] - 1
+    shares = _shares(profile.counts, profile, priors)
+    commonest = np.maximum(shares[0], seen / max(seen.sum(), 1))[:known]
+    named = np.sort(np.argsort(-commonest, kind="stable")[: most - 2])
+    named = named[commonest[named] > 0]
+
+    def cells(values: Vector) -> Vector:
+        own, rest = values[named], np.delete(values[:known], named)
+        return np.concatenate([own, [rest.sum(), values[known]]])
+
+    names = tuple(profile.feature.categories[code] for code in named)
+    return Sketch(np.zeros(0), names, np.rint(cells(seen)).astype(np.int64), *map(cells, shares))
+
+
+def _shares(by_class: Matrix, column: Column, priors: Vector) -> tuple[Vector, Vector]:
+    """The shares of values as the reference has them, and at a class mix."""
+    own = column.class_counts / max(float(column.class_counts.sum()), 1.0)
+    return mixed_shares(by_class, own), mixed_shares(by_class, priors * (1 - column.missing))
