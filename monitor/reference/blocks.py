@@ -298,7 +298,8 @@ def _compared(
     # A class that no other block has says nothing of how this one differs.
     shares = np.where(left > 0, present / np.maximum(present.sum(axis=1, keepdims=True), 1.0), 0.0)
     each = (shares / np.maximum(present, 1.0))[block, label]
-    gaps = np.bincount(block * number + cells, weights=each, minlength=cut.number * number).reshape(cut.number, number)
+    of_cell = np.bincount(block * number + cells, weights=each, minlength=cut.number * number)
+    gaps = of_cell.reshape(cut.number, number).astype(np.float64)
     of_class = np.bincount(label * number + cells, minlength=classes * number).reshape(classes, number)
     stretch, factors = cut.stretch[block], shares / np.maximum(left, 1.0)
     for one in np.unique(cut.stretch):
@@ -306,11 +307,26 @@ def _compared(
         own = np.bincount(label[inside] * number + cells[inside], minlength=of_class.size).reshape(of_class.shape)
         gaps[members] -= factors[members] @ (of_class - own)
     if isinstance(column, FeatureProfile):
-        frequent = of_class.sum(axis=0) * (np.median(present.sum(axis=1)) / max(present.sum(), 1.0)) >= EXPECTED_IN_CELL
-        apart = (np.abs(gaps[:, frequent]).sum(axis=1) + np.abs(gaps[:, ~frequent].sum(axis=1))) / 2
+        apart = _shares_apart(gaps, block * number + cells, present.sum(axis=1), _others(shares, left))
     else:
         apart = np.abs(np.cumsum(gaps, axis=1)).max(axis=1)
     return apart, _missing(counts - present, counts, cut.stretch)
+
+
+def _others(shares: Matrix, left: Matrix) -> Vector:
+    """What the others' rows of each class are worth at a block's class shares."""
+    weights = np.divide(shares**2, left, out=np.zeros_like(shares), where=left > 0).sum(axis=1)
+    return np.asarray(1.0 / np.maximum(weights, np.finfo(np.float64).eps))
+
+
+def _shares_apart(gaps: Matrix, cell_of_row: Labels, present: Vector, others: Vector) -> Vector:
+    """Half the sum of the gaps; values rare in a block and the others together share a cell, as in `chi_square`."""
+    observed = np.bincount(cell_of_row, minlength=gaps.size).reshape(gaps.shape).astype(np.float64)
+    expected = observed / np.maximum(present, 1.0)[:, None] - gaps
+    pooled = (observed + others[:, None] * expected) / (present + others)[:, None]
+    frequent = pooled * (present * others / np.maximum(present + others, 1.0))[:, None] >= EXPECTED_IN_CELL
+    rest = np.abs(np.where(frequent, 0.0, gaps).sum(axis=1))
+    return np.asarray((np.where(frequent, np.abs(gaps), 0.0).sum(axis=1) + rest) / 2)
 
 
 def _missing(missing: Matrix, counts: Matrix, stretch: Labels) -> Vector:

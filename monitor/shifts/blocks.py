@@ -30,7 +30,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.arrays import Labels, Matrix, Vector
+from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.tolerances import FOLDS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +77,11 @@ class Blocks:
     def stretches(self) -> int:
         """How many windows' lengths they make up: as many as there are blocks, where these are whole ones."""
         return np.unique(self.stretch).size
+
+    @property
+    def fold_of_sample(self) -> Labels:
+        """Of each row of the reference's sample; -1 for none."""
+        return np.where(self.of_sample >= 0, fold_of(self.stretch)[self.of_sample], -1)
 
     @property
     def mapped(self) -> "BlockSums":
@@ -140,7 +146,7 @@ class BlockSums:
     stretch: Labels
 
     @classmethod
-    def of(cls, rows: Matrix, labels: Labels, of_row: Labels, stretch: Labels, classes: int) -> Self:
+    def reduced(cls, rows: Matrix, labels: Labels, of_row: Labels, stretch: Labels, classes: int) -> Self:
         """From mapped rows and the block of each, -1 for none; a block without rows is left out."""
         inside = np.flatnonzero(of_row >= 0)
         blocks, block = np.unique(of_row[inside], return_inverse=True)
@@ -157,6 +163,10 @@ class BlockSums:
     def at(self, coordinates: Labels) -> Self:
         """The same for some of the coordinates."""
         return replace(self, sums=self.sums[:, :, coordinates])
+
+    def of(self, picked: Flags) -> Self:
+        """The same for some of the blocks."""
+        return replace(self, sums=self.sums[picked], counts=self.counts[picked], stretch=self.stretch[picked])
 
     @property
     def whole_windows(self) -> bool:
@@ -210,6 +220,11 @@ class BlockSums:
         shares = self.counts / n[:, None]
         others = np.divide(shares**2, left, out=np.zeros_like(shares), where=left > 0).sum(axis=1)
         return np.asarray(1.0 / (1.0 / n + others))
+
+
+def fold_of(stretch: Labels) -> Labels:
+    """The fold of each stretch: those of one fold are left out of covariances together, not one by one, for speed."""
+    return stretch % FOLDS
 
 
 def elsewhere(values: NDArray[np.float64], stretch: Labels) -> NDArray[np.float64]:

@@ -19,8 +19,9 @@ from monitor.shifts import window_view as looked
 from monitor.shifts.covariates import Direction, Explanation
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested
+from monitor.shifts.moments import Moments
 from monitor.shifts.novelty import Novelty, between_blocks, novelty
-from monitor.shifts.prepared import Moments, Prepared, SortedColumn
+from monitor.shifts.prepared import Prepared, SortedColumn
 from monitor.shifts.search import Rest
 from monitor.shifts.window_view import Looked
 from monitor.tolerances import (
@@ -82,8 +83,11 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     rest = None if fits else _rest(seen, reference, tested, whole, level)
     if rest is not None:
         tested = moves.of_features(seen, reference, rest.match.priors, level, rest.match.covariance)
-        if reference.hold_out is not None:
-            tested = moves.with_left_out(tested, rest.left_out)
+        if not rest.left_out and whole.p_value >= SUSPICION:
+            # No input moved beyond what is known of the mix, and all scores go with them.
+            fits, rest = True, None
+    if rest is not None and reference.hold_out is not None:
+        tested = moves.with_left_out(tested, rest.left_out)
     priors = whole.priors if rest is None else rest.match.priors
     explanations: Mapping[int, Explanation] = {}
     mapped = None

@@ -14,17 +14,18 @@ moments give the p-value. Where C was estimated from few rows, its inverse is to
 degrees of freedom, T (f - h + 1) / (f h) follows F(h, f - h + 1), as Hotelling's T^2 does. No bootstrap, one pass.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from scipy.special import chdtrc, fdtrc
 
-from monitor.arrays import Labels, Matrix, Vector
-from monitor.shifts.blocks import BlockSums
+from monitor.arrays import Labels, Matrix, Vector, present
+from monitor.shifts.blocks import BlockSums, fold_of
 from monitor.shifts.categories import effective_size
-from monitor.shifts.prepared import CoordinateBlock, Moments, ridged_inverse
+from monitor.shifts.moments import Moments, ridged_inverse
+from monitor.shifts.prepared import CoordinateBlock
 from monitor.shifts.variation import Law, Variation, shrunk
 from monitor.tolerances import (
     COVARIANCE_PRIOR_ROWS,
@@ -168,7 +169,7 @@ def _by_each_other(moments: Moments, blocks: BlockSums, known: "_Scatter") -> tu
     """T of each block, or stretch of blocks, matched with the others, and its class mix less that of these."""
     means, seen, left = blocks.of_others / moments.scale, blocks.means / moments.scale, blocks.counts_of_others
     statistics, gaps = np.zeros(len(seen)), np.zeros((len(seen), moments.source_priors.size))
-    for k, weights in enumerate(_by_others(known, blocks)):
+    for k, weights in enumerate(_by_others(moments, known, blocks)):
         free, _, _ = least_squares(means[k].T, seen[k], weights)
         residual = seen[k] - means[k].T @ free
         statistics[k] = residual @ weights @ residual
@@ -179,7 +180,7 @@ def _by_each_other(moments: Moments, blocks: BlockSums, known: "_Scatter") -> tu
 def weights_by_others(moments: Moments) -> Iterator[Matrix]:
     """V^-1 of each block's mean by the other blocks; nothing where there are none."""
     blocks = moments.blocks
-    return iter(()) if blocks is None else _by_others(_scatter(moments, blocks), blocks)
+    return iter(()) if blocks is None else _by_others(moments, _scatter(moments, blocks), blocks)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,29 +192,44 @@ class _Scatter:
     products: Matrix
     """z_j' z_k."""
     rows: Vector
-    stretch: Labels
     covariance: Matrix
     sampling: Matrix
     """C and W."""
+    without: Sequence[Matrix]
+    """W by the rows of the other folds, for each fold."""
     varied: bool
 
 
 def _scatter(moments: Moments, blocks: BlockSums) -> _Scatter:
-    covariance = np.tensordot(moments.source_priors, moments.within, axes=1)
+    covariance = moments.covariance
     sampling, rows = ridged_inverse(covariance), blocks.rows
-    scaled = np.sqrt(rows)[:, None] * blocks.residuals / moments.scale
+    scaled = _scaled(moments, blocks)
     products = scaled @ sampling @ scaled.T
     varied = not exchangeable(products, sampling @ covariance)
-    return _Scatter(scaled, products, rows, blocks.stretch, covariance, sampling, varied)
+    without = [ridged_inverse(each) for each in present(moments.without, "covariances of folds")]
+    return _Scatter(scaled, products, rows, covariance, sampling, without, varied)
 
 
-def _by_others(known: _Scatter, blocks: BlockSums) -> Iterator[Matrix]:
-    for stretch, rows in zip(blocks.stretch, blocks.rows, strict=True):
-        weights = known.sampling * rows
+def _scaled(moments: Moments, blocks: BlockSums) -> Matrix:
+    return np.asarray(np.sqrt(blocks.rows)[:, None] * blocks.residuals / moments.scale)
+
+
+def _by_others(moments: Moments, known: _Scatter, blocks: BlockSums) -> Iterator[Matrix]:
+    """V^-1 of each block, in which it has no part.
+
+    Neither by its rows nor in the residuals of the others: held against all but themselves these would sum to what is
+    its own residual, and the fewer they are the better they would know it beforehand.
+    """
+    parts = present(moments.blocks, "blocks")
+    of_others: dict[int, Variation] = {}
+    for stretch, fold, rows in zip(blocks.stretch.tolist(), fold_of(blocks.stretch).tolist(), blocks.rows, strict=True):
+        weights = known.without[fold] * rows
         if known.varied:
-            others = known.stretch != stretch
-            of_others = shrunk(known.scaled[others], known.products[np.ix_(others, others)], float(known.rows.mean()))
-            weights = of_others.inverse(weights, rows)
+            if stretch not in of_others:
+                scaled = _scaled(moments, parts.of(parts.stretch != stretch))
+                products = scaled @ known.without[fold] @ scaled.T
+                of_others[stretch] = shrunk(scaled, products, float(known.rows.mean()))
+            weights = of_others[stretch].inverse(weights, rows)
         yield weights
 
 

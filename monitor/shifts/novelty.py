@@ -183,7 +183,7 @@ def between_blocks(found: Novelty, reference: Landscape, labels: Labels, of_row:
     `labels` and `of_row` are class and block of the reference's rows in their order, `stretch` is that of each block.
     """
     far = (reference.by_row > found.threshold)[:, None].astype(np.float64)
-    mass = BlockSums.of(far, labels, of_row, stretch, reference.counts.size).residuals[:, 0]
+    mass = BlockSums.reduced(far, labels, of_row, stretch, reference.counts.size).residuals[:, 0]
     windows = np.unique(stretch).size
     spread = float(mass.std(ddof=1) * np.sqrt(1 + 1 / windows))
     if spread == 0:

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector, present
-from monitor.limits import CATEGORIES_IN_MAP, COLUMNS_IN_MAP, KURTOSIS_ROWS
+from monitor.limits import CATEGORIES_IN_MAP, COLUMNS_IN_MAP
 from monitor.priors import HoldOut
 from monitor.shifts import ks, novelty
 from monitor.shifts import ranks as placing
 from monitor.shifts.blocks import Blocks, BlockSums
 from monitor.shifts.comparable import ShiftReference, comparable_sample, reference_written
+from monitor.shifts.moments import Moments, moments_of
 from monitor.shifts.novelty import Landscape
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.projections import Projections, fitted
@@ -29,13 +30,8 @@ from monitor.shifts.ranks import PlacedValues, Places
 from monitor.shifts.resolution import EXACT, SINGLE, Resolution, coarsened
 from monitor.tolerances import (
     CLASSES_RANKED,
-    CONSTANT_SPREAD,
-    COVARIANCE_PRIOR_ROWS,
     FEWEST_BLOCKS,
-    FIT_RIDGE,
     RARE_SHARE,
-    SMALLEST_VARIANCE,
-    VARIANCE_PRIOR_ROWS,
 )
 
 
@@ -90,36 +86,6 @@ class CoordinateBlock:
     index: int
     """The feature's or posterior's column."""
     at: slice
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Moments:
-    """What the map's coordinates do within each class."""
-
-    scale: Vector
-    """Pooled within-class standard deviations; means and covariances are in these units."""
-    means: Matrix
-    within: NDArray[np.float64]
-    """(classes, coordinates, coordinates)"""
-    source_priors: Vector
-    class_counts: Vector
-    """Rows of each class that all this comes from."""
-    kurtosis: float = 1.0
-    """The mean square of the rows' squared distances from their class, relative to that of normal rows."""
-    blocks: BlockSums | None = None
-    """The hold-out cut in time order, where there are blocks enough."""
-
-    def at(self, coordinates: Labels) -> "Moments":
-        """The same for some of the coordinates."""
-        return Moments(
-            self.scale[coordinates],
-            self.means[:, coordinates],
-            self.within[:, coordinates[:, None], coordinates],
-            self.source_priors,
-            self.class_counts,
-            self.kurtosis,
-            None if self.blocks is None else self.blocks.at(coordinates),
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,7 +157,7 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
         blocks=tuple(blocks),
         projections=projections,
         moments=replace(
-            _moments(mapped, sample.labels, counts, reference.source_priors),
+            moments_of(mapped, sample.labels, reference.source_priors, None if cut is None else cut.fold_of_sample),
             # At a coarser resolution fewer columns may vary: then the map is another one than the blocks' own.
             blocks=None if cut is None or cut.sums.shape[2] != mapped.shape[1] else cut.mapped,
         ),
@@ -394,65 +360,8 @@ def _separation(feature: SortedColumn | FeatureProfile, values: Vector, labels: 
 
 def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | slice) -> Moments:
     """The moments of mapped rows that are those of the sample, or some of them."""
-    labels, classes = reference.labels[picked], reference.class_counts.size
-    counts = np.bincount(labels, minlength=classes).astype(np.float64)
-    moments = _moments(rows, labels, counts, reference.source_priors)
-    held = reference.hold_out
+    labels, classes, held = reference.labels[picked], reference.class_counts.size, reference.hold_out
     if held is None:
-        return moments
-    return replace(moments, blocks=BlockSums.of(rows, labels, held.of_sample[picked], held.stretch, classes))
-
-
-def _moments(mapped: Matrix, labels: Labels, counts: Vector, source_priors: Vector) -> Moments:
-    """Class means and covariances, the small classes' drawn towards the pooled covariance.
-
-    To the scatter of each class one row is added that falls anywhere in every coordinate: what n rows have never shown
-    may still be the next one, with probability about 1/n (Laplace). Without it a class whose coordinates are constant
-    in the hold-out sample, such as one that the model always tells apart, would take the first exception for a shift.
-    """
-    classes, coordinates = counts.size, mapped.shape[1]
-    anywhere = np.diag(mapped.var(axis=0)) if len(mapped) else np.zeros((coordinates, coordinates))
-    means = np.zeros((classes, coordinates))
-    scatter = np.tile(anywhere, (classes, 1, 1))
-    for y in range(classes):
-        rows = mapped[labels == y]
-        if rows.shape[0]:
-            means[y] = rows.mean(axis=0)
-            centred = rows - means[y]
-            scatter[y] += centred.T @ centred
-    pooled = scatter.sum(axis=0) / counts.sum()
-    scale = np.sqrt(np.diag(pooled))
-    scale = np.where(scale > CONSTANT_SPREAD, scale, 1.0)
-    within = np.stack([_within(scatter[y], pooled, counts[y]) for y in range(classes)])
-    means, within = means / scale, within / np.outer(scale, scale)
-    thin = slice(None, None, max(len(mapped) // KURTOSIS_ROWS, 1))
-    kurtosis = _kurtosis(mapped[thin] / scale - means[labels[thin]], np.tensordot(source_priors, within, axes=1))
-    return Moments(scale, means, within, source_priors, counts, kurtosis)
-
-
-def _kurtosis(centred: Matrix, covariance: Matrix) -> float:
-    """E[q^2] / (d (d + 2)) with q = z' W z, d = E[q]: Mardia's (1970), 1 for normal rows; at least that.
-
-    Directions that hardly vary count as far as they do in the fit.
-    """
-    q = np.einsum("ij,ij->i", centred @ ridged_inverse(covariance), centred)
-    mean = float(q.mean()) if q.size else 0.0
-    return max(float((q**2).mean()) / (mean * (mean + 2)), 1.0) if mean > 0 else 1.0
-
-
-def ridged_inverse(covariance: Matrix) -> Matrix:
-    """W = (C + ridge)^-1."""
-    ridge = FIT_RIDGE * max(float(np.trace(covariance)) / len(covariance), SMALLEST_VARIANCE)
-    return np.asarray(np.linalg.inv(covariance + ridge * np.eye(len(covariance))), dtype=np.float64)
-
-
-def _within(scatter: Matrix, pooled: Matrix, rows: float) -> Matrix:
-    """The covariance of a class of few rows: its own variances, nearly, with the correlations of all.
-
-    A class may well spread three times as far as the others: drawn towards their variances, its own rows in a window
-    would be a shift.
-    """
-    variances = (np.diag(scatter) + VARIANCE_PRIOR_ROWS * np.diag(pooled)) / (max(rows, 1.0) + VARIANCE_PRIOR_ROWS)
-    ratio = np.sqrt(np.divide(variances, np.diag(pooled), out=np.ones_like(variances), where=np.diag(pooled) > 0))
-    target = pooled * np.outer(ratio, ratio)
-    return np.asarray((scatter + COVARIANCE_PRIOR_ROWS * target) / (max(rows, 1.0) + COVARIANCE_PRIOR_ROWS))
+        return moments_of(rows, labels, reference.source_priors)
+    moments = moments_of(rows, labels, reference.source_priors, held.fold_of_sample[picked])
+    return replace(moments, blocks=BlockSums.reduced(rows, labels, held.of_sample[picked], held.stretch, classes))

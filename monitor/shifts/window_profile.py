@@ -27,7 +27,8 @@ import numpy as np
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts import fit
 from monitor.shifts.fit import BlockMatches
-from monitor.shifts.prepared import Moments, Prepared, part, ridged_inverse
+from monitor.shifts.moments import Moments, ridged_inverse
+from monitor.shifts.prepared import Prepared, part
 
 MIX_ROOM = 2.0
 ROWS_WITHOUT_BLOCKS = 1_000.0

@@ -12,7 +12,7 @@ from monitor.assessment.recent_normal import RecentNormal, begun
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.blocks import cut
 from monitor.shifts import prepare
-from monitor.shifts.prepared import ridged_inverse
+from monitor.shifts.moments import ridged_inverse
 from monitor.shifts.window_profile import lens
 from monitor.tolerances import RECENT_WINDOWS
 from monitor.windows import Window

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from monitor import Reference, Window, assess
 from monitor.shifts import fit
-from monitor.shifts.prepared import Moments
+from monitor.shifts.moments import Moments
 
 
 def split(x: np.ndarray, y: np.ndarray, train: int, held: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

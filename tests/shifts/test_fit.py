@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from monitor.shifts import fit
+from monitor.shifts.moments import Moments
 from monitor.shifts.novelty import novelty
-from monitor.shifts.prepared import Moments, prepare
+from monitor.shifts.prepared import prepare
 from monitor.shifts.projections import unskewed
 from monitor.shifts.window_view import look
 from tests.assessment import worlds
