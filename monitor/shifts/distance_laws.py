@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from monitor.arrays import Vector
+from monitor.shifts.fit import block_matches
 from monitor.shifts.prepared import Prepared, SortedColumn
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.variation import Law
@@ -72,7 +73,7 @@ def distance_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     if blocks is None:
         return ()
     pairs = zip(reference.features, blocks.distances.T, blocks.missing.T, strict=True)
-    laws = (_law(*each, blocks.mapped.rows, reference.source_priors) for each in pairs)
+    laws = (_law(*each, blocks.mapped.rows, reference.source_priors, varied=_varied(reference)) for each in pairs)
     return tuple(law.worth(blocks.stretches) for law in laws)
 
 
@@ -84,12 +85,25 @@ def score_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
         return ()
     never = np.zeros(blocks.number)
     pairs = zip(reference.posteriors, blocks.score_distances.T, strict=True)
-    laws = (_law(*each, never, blocks.mapped.rows, reference.source_priors) for each in pairs)
+    rows, priors = blocks.mapped.rows, reference.source_priors
+    laws = (_law(*each, never, rows, priors, varied=_varied(reference)) for each in pairs)
     return tuple(law.worth(blocks.stretches) for law in laws)
 
 
+def _varied(reference: Prepared) -> bool:
+    """Whether the blocks differ as a whole: then they do so by each feature, whether a few blocks show it or not."""
+    matches = block_matches(reference.moments)
+    return matches is not None and matches.variation is not None
+
+
 def _law(
-    feature: SortedColumn | FeatureProfile, distances: Vector, missing: Vector, rows: Vector, priors: Vector
+    feature: SortedColumn | FeatureProfile,
+    distances: Vector,
+    missing: Vector,
+    rows: Vector,
+    priors: Vector,
+    *,
+    varied: bool,
 ) -> DistanceLaw:
     rows = np.maximum(rows * (1 - float(priors @ feature.missing)), 1.0)
     number, square = distances.size, float((distances**2).mean())
@@ -97,7 +111,7 @@ def _law(
     z = (float((np.sqrt(rows) * distances).mean()) - mean) / (spread / np.sqrt(number))
     beyond = max(square - sampling * float((1 / rows).mean()), 0.0)
     # Of a block that happens to be just like the others only that is known, and not how much.
-    law = Law.of(np.maximum(distances, LEAST_DISTANCE * mean / np.sqrt(rows))) if z >= EXCHANGEABLE else None
+    law = Law.of(np.maximum(distances, LEAST_DISTANCE * mean / np.sqrt(rows))) if varied or z >= EXCHANGEABLE else None
     return DistanceLaw(law, square, beyond, sampling, float(missing.mean()), float(missing.std(ddof=1)), number)
 
 

@@ -293,13 +293,14 @@ def _wald(gap: Vector, variance: Matrix) -> float:
 
 @lru_cache(maxsize=256)
 def mix_beyond_sampling(blocks: BlockMatches) -> Matrix | None:
-    """By how much the mix of the blocks varies more than by sampling: a covariance of shares; None where it does not.
+    """By how much the mix of the blocks varies more than by sampling: a covariance of shares; None where it does not,
+    in blocks that do not differ otherwise either.
 
     In a window it comes on top of sampling error, whatever the window's size.
     """
     number, degrees = len(blocks.gaps), blocks.gaps.shape[1] - 1
     total = sum(_wald(gap, blocks.spread / m) for gap, m in zip(blocks.gaps, blocks.rows, strict=True))
-    if (total - number * degrees) / np.sqrt(2 * number * degrees) < EXCHANGEABLE:
+    if blocks.variation is None and (total - number * degrees) / np.sqrt(2 * number * degrees) < EXCHANGEABLE:
         return None
     values, vectors = np.linalg.eigh(
         blocks.gaps.T @ blocks.gaps / number - blocks.spread * float((1 / blocks.rows).mean())

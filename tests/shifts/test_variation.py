@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import kstwobign
 
 from monitor import assess
+from monitor.arrays import present
 from monitor.assessment import Verdict
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.blocks import cut
@@ -149,3 +150,35 @@ def test_whatever_is_said_of_a_window_can_be_published() -> None:
             assert assess(window, reference(0.25)).to_json()
     for window in windows(3, 0.0):
         assert assess(window, reference(0.0)).to_json()
+
+
+def wide(blocks, seed, size=100, inputs=40):
+    """Short blocks of many inputs, each with centres of its own, and inputs that are tied to four values."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, size * blocks)
+    x = rng.normal(size=(labels.size, inputs)) + 0.5 * labels[:, None]
+    x += np.repeat(0.3 * rng.normal(size=(blocks, inputs)), size, axis=0)
+    x[:, 0] = np.clip(np.round(x[:, 0] + 2), 0, 3)
+    odds = np.exp(0.3 * (x[:, 1:9] - 0.25).sum(axis=1))
+    return np.column_stack([1 / (1 + odds), odds / (1 + odds)]), labels, x
+
+
+@cache
+def wide_reference(seed, blocks=12, size=100):
+    scores, labels, x = wide(blocks, seed, size)
+    schema = StreamSchema("wide", ("a", "b"), tuple(Feature(f"x{j}") for j in range(x.shape[1])))
+    return worlds.cheaply(schema, scores, labels, x, cut(size, labels.size))
+
+
+def test_a_block_is_no_nearer_to_the_others_than_a_window_is_to_all_of_them() -> None:
+    law = present(fit.block_matches(prepare(wide_reference(0)).moments), "matches").law
+    scores, _, x = wide(20, 7)
+    parts = zip(np.split(scores, 20), np.split(x, 20), strict=True)
+    seen = [assess(Window.of(*part), wide_reference(0)) for part in parts]
+    fresh = np.mean([np.log(one.tests["label-shift-fit"].statistic) for one in seen])
+    assert fresh == pytest.approx(present(law, "law").mean, abs=0.2)
+    assert sum(one.verdict is Verdict.STABLE for one in seen) >= 19
+
+
+def test_the_distance_of_tied_numbers_is_held_against_what_sampling_makes_of_tied_numbers() -> None:
+    assert distance_laws(prepare(wide_reference(1, blocks=24, size=200)))[0].law is not None
