@@ -24,8 +24,7 @@ from scipy.special import chdtrc, fdtrc
 from monitor.arrays import Labels, Matrix, Vector, present
 from monitor.shifts.blocks import BlockSums, fold_of
 from monitor.shifts.categories import effective_size
-from monitor.shifts.moments import Moments, ridged_inverse
-from monitor.shifts.prepared import CoordinateBlock
+from monitor.shifts.moments import CoordinateBlock, Moments, ridged_inverse
 from monitor.shifts.variation import Law, Variation, shrunk
 from monitor.tolerances import (
     COVARIANCE_PRIOR_ROWS,

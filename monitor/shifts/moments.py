@@ -29,6 +29,18 @@ from monitor.tolerances import (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class CoordinateBlock:
+    """The coordinates of the map that belong to one thing."""
+
+    name: str
+    kind: str
+    """`feature`, `posterior` or `joint`."""
+    index: int
+    """The feature's or posterior's column."""
+    at: slice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Moments:
     """What the map's coordinates do within each class."""
 

@@ -22,7 +22,7 @@ from monitor.shifts import ks, novelty
 from monitor.shifts import ranks as placing
 from monitor.shifts.blocks import Blocks, BlockSums
 from monitor.shifts.comparable import ShiftReference, comparable_sample, reference_written
-from monitor.shifts.moments import Moments, moments_of
+from monitor.shifts.moments import CoordinateBlock, Moments, moments_of
 from monitor.shifts.novelty import Landscape
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.projections import Projections, fitted
@@ -74,18 +74,6 @@ class SortedColumn:
         """F_r before the first and at every distinct value when the classes have these priors."""
         steps = ks.steps(self.weights(priors))
         return steps if self.places.size == self.values.size else steps.take(self.places.upto)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CoordinateBlock:
-    """The coordinates of the map that belong to one thing."""
-
-    name: str
-    kind: str
-    """`feature`, `posterior` or `joint`."""
-    index: int
-    """The feature's or posterior's column."""
-    at: slice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
