@@ -30,7 +30,14 @@ def shown(address: str, streams: Sequence[str], segments: Iterable[str] = ()) ->
     paths = ["/", "/metrics", "/api/streams"]
     for stream in streams:
         of = f"/api/streams/{quote(stream)}"
-        paths += [of, f"{of}/windows?limit=1000", f"{of}/result", f"{of}/recalibration", f"{of}/outcomes?limit=1000"]
+        paths += [
+            f"/streams/{quote(stream)}",
+            of,
+            f"{of}/windows?limit=1000",
+            f"{of}/result",
+            f"{of}/recalibration",
+            f"{of}/outcomes?limit=1000",
+        ]
         paths += [f"{of}/windows?segment={quote(segment)}" for segment in segments]
     return {path: lasting(path, answer(address + path)) for path in paths}
 

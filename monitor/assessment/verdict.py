@@ -61,7 +61,10 @@ class Verdict(StrEnum):
     @property
     def rank(self) -> int:
         """How grave it is among all, from 0."""
-        return list(Verdict).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
 FACTS: Mapping[Verdict, VerdictFacts] = {

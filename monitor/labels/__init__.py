@@ -13,7 +13,7 @@ concept    whether labels still follow the scores as on the hold-out
 The store is imported by its own name: who only wants the values does without a database.
 """
 
-from monitor.labels.outcomes import LabelCounts, Outcome, OutcomeResult, Settlement, trusted
+from monitor.labels.outcomes import LabelCounts, Outcome, OutcomeResult, Realised, Settlement, trusted
 from monitor.labels.values import Arrived, Awaited, LabelFlow, Waiting
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "LabelFlow",
     "Outcome",
     "OutcomeResult",
+    "Realised",
     "Settlement",
     "Waiting",
     "trusted",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from monitor.pages.plots import DrawnPath, Frame
+from monitor.pages import DrawnPath, Frame
 from monitor.web.templates import render
 
 CLASSES_DRAWN = 8

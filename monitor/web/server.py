@@ -94,6 +94,7 @@ class _Handlers:
         handlers = {
             "/": self.page,
             "/streams/{stream}": self.page,
+            "/streams/{stream}/windows/{window}": self.page,
             "/assets/{name}": self.asset,
             "/metrics": self.metrics,
             "/healthz": self.alive,
@@ -102,11 +103,9 @@ class _Handlers:
         return [Route(path, handler, methods=["GET"]) for path, handler in handlers.items()]
 
     async def page(self, request: Request) -> Response:
-        """The status page, of all streams or of one."""
-        snapshot, stream = self.history.snapshot, stream_of(request)
-        if stream and stream not in snapshot.facts:
-            raise HTTPException(404, f"there is no stream {stream!r}")
-        html = page.document(snapshot, self.history.now(), stream)
+        """The status page: of all streams, of one, or of one window."""
+        choice = page.chosen(stream_of(request), request.path_params.get("window", ""), request.query_params)
+        html = page.document(self.history.snapshot, self.history.now(), choice)
         return HTMLResponse(html, headers={"Cache-Control": "no-store"})
 
     async def asset(self, request: Request) -> Response:

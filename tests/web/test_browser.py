@@ -63,8 +63,8 @@ def test_it_shows_the_shift_and_nothing_complains(browser: Browser, url: str, sh
         browser.size(1240, 1900)
         browser.go(url)
         assert "The class mix has moved" in browser.run("return document.querySelector('.badge').innerText")
-        assert browser.run("return document.querySelectorAll('svg.plot').length") == 8
-        assert browser.run("return document.title") == "(1) Shiftwatch"
+        assert browser.run("return document.querySelectorAll('svg.plot').length") == 9
+        assert browser.run("return document.title") == "(1) made-up · Shiftwatch"
         browser.screenshot(shots / f"status-{scheme}.png")
     colours = browser.run("return getComputedStyle(document.body).backgroundColor")
     assert colours == "rgb(20, 23, 27)"

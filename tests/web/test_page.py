@@ -5,22 +5,28 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import pytest
+from starlette.exceptions import HTTPException
 
 from monitor.assessment.verdict import Verdict
+from monitor.observers import Snapshot
 from monitor.pages import words
 from monitor.service.notices import StreamsSpread
 from monitor.state import Budget
 from monitor.web import page
 from monitor.web.page import charts
 from monitor.web.page.charts import Bins
-from monitor.web.page.document import PANELS
-from monitor.web.page.panels import COMMON
-from tests.web.made_up import MINUTE, Lagging, Story
+from monitor.web.page.choice import Choice, written
+from monitor.web.page.class_charts import prevalence
+from monitor.web.page.panels import COMMON, COMMON_OF_WINDOWS
+from monitor.web.page.stream import PANELS, WINDOW_PANELS
+from tests.web.made_up import MINUTE, START, Lagging, Story
 
 VOID = {"meta", "link", "input", "br", "img"}
 
@@ -46,8 +52,12 @@ class Balanced(HTMLParser):
         assert self.open.pop() == tag
 
 
-def rendered(story: Story, stream: str = "") -> str:
-    html = page.document(story.history.snapshot, story.history.now(), stream)
+def rendered(story: Story, **chosen: Any) -> str:
+    return checked(story.history.snapshot, story.history.now(), **chosen)
+
+
+def checked(snapshot: Snapshot, now: float, **chosen: Any) -> str:
+    html = page.document(snapshot, now, Choice(**chosen))
     parser = Balanced()
     parser.feed(html)
     assert parser.open == []
@@ -98,7 +108,7 @@ def test_it_says_what_moved_how_far_and_whether_to_correct() -> None:
     assert "The scores are to be corrected" in html
     assert "Rejected: not-json 7" in html
     assert "not read yet" in html
-    assert "<title>(1) Shiftwatch</title>" in html
+    assert "<title>(1) made-up · Shiftwatch</title>" in html
 
 
 def test_open_alarms_stand_first_with_what_moved_and_since_when() -> None:
@@ -108,8 +118,8 @@ def test_open_alarms_stand_first_with_what_moved_and_since_when() -> None:
     since = story.now
     for _ in range(8):
         story.window(priors=(0.44, 0.33, 0.23))
-    html = rendered(story)
-    assert html.index("Open alarms") < html.index("<h2>made-up</h2>")
+    html = rendered(story, stream="made-up")
+    assert html.index("Open alarms") < html.index("<h1>made-up</h1>")
     assert "share of class_0 falls" in html
     assert words.moment(since) in html
 
@@ -124,7 +134,10 @@ def test_a_stale_stream_says_since_when() -> None:
     story = Story()
     story.window()
     story.now += 20 * MINUTE
-    assert "No window for 20 min" in rendered(story)
+    html = rendered(story)
+    assert "No window for 20 min" in html
+    assert 'class="badge old"' in html, "and nothing looks as if all were well"
+    assert "✓" not in html
 
 
 def test_of_two_classes_the_positive_one_is_shown() -> None:
@@ -140,6 +153,70 @@ def test_of_many_classes_those_that_moved_most_are_shown() -> None:
     story.window()
     assert rendered(story).count("Share of class_") >= 6
     assert "and 34 more classes" in rendered(story)
+    html = rendered(story)
+    assert "All 40 classes" in html
+    assert len(set(re.findall(r"\?class=class_\d+", html))) == 40
+    assert (
+        re.findall(r"Share of (class_\d+) over", rendered(story, stream="made-up", named="class_31"))[0] == "class_31"
+    )
+
+
+def test_of_two_classes_of_which_none_is_said_to_be_positive_the_rarer_one_is_shown() -> None:
+    story = Story(classes=2)
+    story.window()
+    snapshot = story.history.snapshot
+    told = replace(snapshot.facts["made-up"], model=replace(snapshot.facts["made-up"].model, positive=None))
+    assert "Share of class_1 over" in checked(replace(snapshot, facts={"made-up": told}), story.history.now())
+
+
+def test_a_rare_class_is_drawn_from_zero_up_and_a_common_one_is_not() -> None:
+    story = Story(classes=7)
+    for _ in range(3):
+        story.window()
+    bins = Bins(story.history.snapshot.tracks["made-up"][""].readings)
+    common, rare = prevalence(bins, 0), prevalence(bins, 6)
+    assert (rare.bottom, common.bottom == "0.0 %") == ("0.0 %", False)
+
+
+def test_labels_that_come_later_are_drawn_at_the_window_that_they_are_of() -> None:
+    story = Story()
+    story.window()
+    story.outcome()
+    story.window()
+    html = rendered(story)
+    assert "truth, from labels" in html
+    bins = Bins(story.history.snapshot.tracks["made-up"][""].readings)
+    assert [bins.at(reading.key.end) for reading in bins.readings] == [0, 1]
+    assert bins.at(story.now + 1) is None
+    first = rendered(story, stream="made-up", window=story.now - MINUTE)
+    assert "What labels said afterwards" in first
+    assert "What labels said afterwards" not in rendered(story, stream="made-up", window=story.now)
+
+
+def test_a_range_shows_the_stream_as_of_its_last_window() -> None:
+    story = Story()
+    for number in range(20):
+        story.window(Verdict.PRIOR_SHIFT if number == 9 else Verdict.STABLE)
+    html = rendered(story, stream="made-up", since=START + 4 * MINUTE, until=START + 10 * MINUTE)
+    assert "of the last 6 windows" in html
+    assert "As of the last window in the range" in html
+    assert "The class mix has moved" in html.split("</h1>")[1].split("</span>")[0]
+    assert "No window ended in the range" in rendered(story, stream="made-up", until=START)
+
+
+def test_a_window_has_a_page_with_all_its_inputs_and_its_neighbours() -> None:
+    story = Story(features=30)
+    for number in range(5):
+        story.window(Verdict.COVARIATE_SHIFT if number == 2 else Verdict.STABLE, moved={7: 0.31} if number == 2 else {})
+    third = START + 3 * MINUTE
+    html = rendered(story, stream="made-up", window=third)
+    assert "1 of 30 moved" in html
+    assert re.findall(r"<td>(feature_\d+)</td>", html)[0] == "feature_7"
+    assert f'href="/streams/made-up/windows/{written(third - MINUTE)}" rel="prev"' in html
+    assert f'href="/streams/made-up/windows/{written(third + MINUTE)}" rel="next"' in html
+    assert "This is the newest" in rendered(story, stream="made-up", window=START + 5 * MINUTE)
+    with pytest.raises(HTTPException, match="no window that ended then"):
+        rendered(story, stream="made-up", window=third + 1)
 
 
 def test_the_truth_is_drawn_where_labels_tell_it() -> None:
@@ -151,31 +228,18 @@ def test_the_truth_is_drawn_where_labels_tell_it() -> None:
     assert 'class="truth"' in rendered(story)
 
 
-def test_segments_stand_in_a_table() -> None:
+def test_segments_are_shown_over_time_the_worst_first_with_pages_of_their_own() -> None:
     story = Story()
-    story.window()
-    story.window(Verdict.UNKNOWN_CLASS, segment="country=BE")
-    assert "country=BE</td><td>Some events look like no known class" in rendered(story)
-
-
-def test_several_streams_have_an_overview_and_pages_of_their_own() -> None:
-    story = Story()
-    other = Story(stream="other")
-    story.window()
-    snapshot = story.history.snapshot
-    both = type(snapshot)(
-        snapshot.started,
-        {**snapshot.facts, **other.history.snapshot.facts},
-        snapshot.tracks,
-        assessing=snapshot.assessing,
-        iterations=snapshot.iterations,
-    )
-    html = page.document(both, story.history.now())
-    assert '<a href="/streams/other">other</a>' in html
-    assert "<h2>Streams</h2>" in html
-    alone = page.document(both, story.history.now(), "made-up")
-    assert "<h2>Streams</h2>" not in alone
-    assert "other" not in re.sub(r"<[^>]*>", "", alone).split()
+    for _ in range(3):
+        story.window()
+        for country in ("AT", "BE", "CH"):
+            story.window(Verdict.UNKNOWN_CLASS if country == "BE" else Verdict.STABLE, segment=f"country={country}")
+    html = rendered(story)
+    assert re.findall(r">country=(\w\w)</a>", html) == ["BE", "AT", "CH"]
+    own = rendered(story, stream="made-up", segment="country=BE")
+    assert "Some events look like no known class" in own.split("</h1>")[1].split("</div>")[0]
+    assert "/streams/made-up/windows/" in own
+    assert "segment=country%3DBE" in own
 
 
 def test_names_from_outside_stay_text() -> None:
@@ -189,10 +253,11 @@ def test_names_from_outside_stay_text() -> None:
 
 def test_every_panel_has_a_template_and_every_template_a_panel() -> None:
     """A kind's own template goes before that for all kinds; two are parts of the headline."""
+    all_panels = {kind: {*PANELS[kind], *WINDOW_PANELS[kind]} for kind in PANELS}
     folder = files("monitor.web").joinpath("templates")
     found = {f"{kind}/{template.name}" for kind in (*PANELS, "panels") for template in folder.joinpath(kind).iterdir()}
-    used = {f"panels/{panel.__name__}.html" for panel in COMMON}
-    for kind, panels in PANELS.items():
+    used = {f"panels/{panel.__name__}.html" for panel in (*COMMON, *COMMON_OF_WINDOWS)}
+    for kind, panels in all_panels.items():
         used |= {f"{kind}/{part}.html" for part in ("figures", "correction")}
         for panel in panels:
             own = f"{kind}/{panel.__name__}.html"

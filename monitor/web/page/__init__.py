@@ -5,6 +5,7 @@ it again and shows the values under the pointer. Without the script, everything 
 from importlib.resources import files
 
 from monitor.assessment import Verdict
+from monitor.web.page.choice import chosen
 from monitor.web.page.document import document
 
 
@@ -17,7 +18,15 @@ def _style() -> bytes:
 
 
 def _coloured(verdict: Verdict, colour: str) -> str:
-    return f".v-{verdict} {{ fill: {colour}; background: {colour}; }}\n"
+    return f".v-{verdict} {{ fill: {colour}; background: {colour}; color: {_ink(colour)}; }}\n"
+
+
+def _ink(colour: str) -> str:
+    """Black or white, whichever can be read better on the colour (the contrast of WCAG 2)."""
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    light = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "#000" if (light + 0.05) / 0.05 > 1.05 / (light + 0.05) else "#fff"
 
 
 ASSETS = {
@@ -25,4 +34,4 @@ ASSETS = {
     "live.js": ("text/javascript; charset=utf-8", files(__package__).joinpath("live.js").read_bytes()),
 }
 
-__all__ = ["ASSETS", "document"]
+__all__ = ["ASSETS", "chosen", "document"]

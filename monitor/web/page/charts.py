@@ -4,6 +4,7 @@ Text is never inside them: it would stretch too. It stands beside them in HTML. 
 horizontal axis, a list of bins: one window each, or several where there are more windows than the eye can tell apart.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kinds import AnyReading
-from monitor.pages.plots import DrawnPath, Frame
-from monitor.pages.words import moment, number
+from monitor.pages import DrawnPath, Frame, moment, number
 from monitor.tolerances import DISTANCE_FLOOR
 
 MOST_BINS = 160
@@ -61,6 +61,12 @@ class Bins:
         """The windows of each bin; the newest is last."""
         each = -(-len(self.readings) // MOST_BINS)
         return tuple(self.readings[at : at + each] for at in range(0, len(self.readings), each))
+
+    def at(self, end: int) -> int | None:
+        """The bin of the window that ended then; None where none of them did."""
+        ends = [reading.key.end for reading in self.readings]
+        place = bisect_left(ends, end)
+        return place // len(self.groups[0]) if place < len(ends) and ends[place] == end else None
 
     @cached_property
     def features(self) -> tuple[str, ...]:

@@ -1,10 +1,14 @@
 "use strict";
-// Two things: the values under the pointer, and asking for the page again. The page is complete without either.
+// The values under the pointer, a click or Enter for a window, a drag for a range of time, the search, and asking for the
+// page again. The page is complete without any of it: whatever can be chosen stands in the address.
 
 const SECONDS = 5;
 const tip = document.getElementById("tip");
 const live = document.getElementById("live");
+const band = document.getElementById("drag");
+const search = document.getElementById("search");
 let shown = null; // the plot and bin whose values are shown
+let drag = null; // where one began: the plot, its bin, and x
 
 const percent = (share) => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 2 : 1)} %`;
 
@@ -59,20 +63,73 @@ function hide() {
   shown = null;
 }
 
-function pointed(event) {
+function under(event) {
   const plot = event.target.closest && event.target.closest("svg.plot");
   const values = plot && valuesOf(plot);
-  if (!values) return hide();
+  if (!values) return null;
   const box = plot.getBoundingClientRect();
+  return { plot, values, box, ...cell(values, box, event) };
+}
+
+function cell(values, box, event) {
   const bin = Math.floor(((event.clientX - box.left) / box.width) * values.time.length);
   const row = Math.floor(((event.clientY - box.top) / box.height) * values.features.length);
-  show(plot, bin, row, event.clientX, event.clientY);
+  return { bin: Math.min(Math.max(bin, 0), values.time.length - 1), row };
+}
+
+function pointed(event) {
+  if (drag) return dragged(event);
+  const place = under(event);
+  if (place) show(place.plot, place.bin, place.row, event.clientX, event.clientY);
+  else hide();
+}
+
+function pressed(event) {
+  pointed(event);
+  const place = event.button === 0 && under(event);
+  if (place) drag = { ...place, from: event.clientX, last: place.bin };
+}
+
+function dragged(event) {
+  drag.last = cell(drag.values, drag.box, event).bin;
+  const [first, last] = [Math.min(drag.bin, drag.last), Math.max(drag.bin, drag.last)];
+  const each = drag.box.width / drag.values.time.length;
+  Object.assign(band.style, {
+    left: `${drag.box.left + first * each}px`,
+    width: `${(last - first + 1) * each}px`,
+    top: `${drag.box.top}px`,
+    height: `${drag.box.height}px`,
+  });
+  band.hidden = Math.abs(event.clientX - drag.from) < 6;
+}
+
+function released(event) {
+  if (!drag) return;
+  const { values, bin, last } = drag;
+  const chose = !band.hidden;
+  band.hidden = true;
+  drag = null;
+  if (chose) range(values.from[Math.min(bin, last)], values.to[Math.max(bin, last)]);
+  else if (event.pointerType === "mouse") location.assign(values.window[bin]); // a finger only looks: the table of windows has links
+}
+
+function range(from, to) {
+  const address = new URL(location.href);
+  address.searchParams.delete("last");
+  address.searchParams.set("from", from);
+  address.searchParams.set("to", to);
+  location.assign(address);
 }
 
 function keyed(event) {
   const plot = event.target.closest && event.target.closest("svg.plot");
   const values = plot && valuesOf(plot);
-  if (event.key === "Escape") return hide();
+  if (event.key === "Escape") {
+    drag = null;
+    band.hidden = true;
+    return hide();
+  }
+  if (values && event.key === "Enter" && shown && shown.plot === plot) return location.assign(values.window[shown.bin]);
   if (!values || !["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"].includes(event.key)) return;
   event.preventDefault();
   const last = values.time.length - 1;
@@ -93,7 +150,9 @@ async function refresh() {
     const open = [...document.querySelectorAll("details[open]")].map((one) => one.id);
     const under = shown && { ...shown, plot: [...document.querySelectorAll(".plot")].indexOf(shown.plot) };
     const focused = [...document.querySelectorAll("#main .plot, #main a, #main summary")].indexOf(document.activeElement);
+    if (drag) return; // the chart must not change under somebody's hand
     document.getElementById("main").replaceWith(page.getElementById("main"));
+    begin();
     open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
     if (focused >= 0) document.querySelectorAll("#main .plot, #main a, #main summary")[focused]?.focus({ preventScroll: true });
     const plot = under && document.querySelectorAll(".plot")[under.plot];
@@ -108,11 +167,26 @@ async function refresh() {
   }
 }
 
+function searched() {
+  const address = new URL(location.href);
+  if (search.value) address.searchParams.set("search", search.value);
+  else address.searchParams.delete("search");
+  history.replaceState(null, "", address);
+  refresh();
+}
+
+function begin() {
+  for (const only of document.querySelectorAll(".hint[hidden], .search[hidden]")) only.hidden = false;
+}
+
 document.addEventListener("pointermove", pointed);
-document.addEventListener("pointerdown", pointed);
+document.addEventListener("pointerdown", pressed);
+document.addEventListener("pointerup", released);
 document.addEventListener("keydown", keyed);
 document.addEventListener("focusout", hide);
 document.addEventListener("scroll", hide, { passive: true });
 document.addEventListener("pointerleave", hide);
+search?.addEventListener("input", searched);
+begin();
 live.className = "live on";
 setInterval(refresh, SECONDS * 1000);

@@ -1,56 +1,27 @@
-"""The panels of a stream's card. Each is a function and a template of the same name.
+"""The panels of a stream's page, and of the page of one of its windows. Each is a function and a template of its name.
 
-A function makes what its template shows from the stream's windows, or None where there is nothing to show; what it puts
-into `values` the script shows under the pointer. Those that every kind of stream has stand here and in
+A function makes what its template shows from the windows that are chosen, or None where there is nothing to show; what
+it puts into `values` the script shows under the pointer. Those that every kind of stream has stand here and in
 `templates/panels`; `classifier.py` and `regressor.py` have those of their kinds, with templates in folders of these
-names, and say which panels stand on a card, in which order.
+names, and say which panels stand on a page, in which order.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Generic
+from dataclasses import replace
+from typing import Any
 
-from monitor.kinds import AnswerT_co, Reading
-from monitor.labels import OutcomeResult
-from monitor.observers import StreamFacts, Track
-from monitor.pages.words import number, p_value, span
+from monitor.kinds import AnswerT_co, AnyReading
+from monitor.pages import moment, number, p_value, span
 from monitor.web.page import charts
-from monitor.web.page.charts import Bins
+from monitor.web.page.card import Card, within
+from monitor.web.page.timeline import Range, strip
 
 MOST_CHANGES = 6
 MOST_FEATURES = 10
 RECENT = 15
 
 Shown = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Card(Generic[AnswerT_co]):
-    """All that is known of a stream that has had a window."""
-
-    facts: StreamFacts
-    tracks: Mapping[str, Track]
-    outcomes: Sequence[OutcomeResult]
-    now: float
-
-    @property
-    def track(self) -> Track:
-        """The track of the whole stream."""
-        return self.tracks[""]
-
-    @property
-    def latest(self) -> Reading[AnswerT_co]:
-        """What its newest window said."""
-        return self.track.latest
-
-    @cached_property
-    def bins(self) -> Bins:
-        """Its windows as all charts show them."""
-        return Bins(self.track.readings)
-
-
 Panel = Callable[[Card[Any]], Shown | None]
 
 
@@ -65,26 +36,44 @@ def shown(card: Card[Any], panels: Sequence[Panel]) -> Shown:
         "events": [reading.events for reading in newest],
         "lost": [reading.late + reading.rejected for reading in newest],
         "features": [],
+        **card.addresses,
     }
     for panel in present.values():
         values |= panel.get("values", {})
-    return {"facts": card.facts, "panels": present, "ticks": card.bins.ticks, "script": values}
+    return {"card": card, "facts": card.facts, "panels": present, "ticks": card.bins.ticks, "script": values}
+
+
+def alarms(card: Card[Any]) -> Shown | None:
+    """Those that are open, of the stream and its segments: the one that began first comes first."""
+    tracks = card.tracks if not card.choice.segment else {card.choice.segment: card.track}
+    found = sorted(
+        (opened.since, segment, series, opened)
+        for segment, track in tracks.items()
+        for series, opened in track.open_alarms.items()
+    )
+    rows = [
+        (segment or "whole stream", series, moment(since), number(opened.windows), number(opened.size))
+        for since, segment, series, opened in found
+    ]
+    return {"rows": rows} if rows and card.current else None
 
 
 def headline(card: Card[Any]) -> Shown:
     """The verdict, why, what to do, and where the stream stands now."""
+    changes = card.track.changes.found if card.current else ()
     return {
         "latest": card.latest,
         "track": card.track,
-        "stale": card.now - card.track.assessed_at if card.track.stale(card.now) else None,
-        "changes": card.track.changes.found[-1].series[:MOST_CHANGES] if card.track.changes.found else (),
+        "current": card.current,
+        "stale": card.now - card.track.assessed_at if card.current and card.track.stale(card.now) else None,
+        "changes": changes[-1].series[:MOST_CHANGES] if changes else (),
     }
 
 
 def verdicts(card: Card[Any]) -> Shown:
     """The verdicts over time, and how often each was given."""
-    counted = Counter(reading.verdict for reading in card.track.readings).most_common()
-    return {"chart": charts.strip(card.bins), "windows": len(card.track.readings), "counted": counted}
+    counted = Counter(reading.verdict for reading in card.readings).most_common()
+    return {"chart": charts.strip(card.bins), "windows": len(card.readings), "counted": counted}
 
 
 def features(card: Card[Any]) -> Shown | None:
@@ -121,35 +110,81 @@ def trust(card: Card[Any]) -> Shown:
 
 def events(card: Card[Any]) -> Shown:
     """How many events there were, and what was lost of them."""
-    lost = sum(reading.late + reading.rejected for reading in card.track.readings)
+    lost = sum(reading.late + reading.rejected for reading in card.readings)
     return {"latest": card.latest, "lost": lost, "chart": charts.flow(card.bins)}
 
 
-def segments_by(card: Card[AnswerT_co], heading: str, cell: Callable[[AnswerT_co], str]) -> Shown | None:
-    """The segments that the newest window holds; the last column is the kind's own."""
-    ends = card.latest.key.end
-    latest = {name: track.latest for name, track in sorted(card.tracks.items()) if name}
+def counts(card: Card[Any]) -> Shown:
+    """What became of the events of one window, and who made it out of what."""
+    latest = card.latest
+    counted = {
+        "used": latest.events,
+        "late": latest.late,
+        "rejected": latest.rejected,
+        "left out by sampling": latest.sampled_out,
+        "labelled": latest.labelled,
+    }
+    return {
+        "facts": [(name, number(count)) for name, count in counted.items()],
+        "gaps": latest.gaps,
+        "partitions": latest.partitions,
+    }
+
+
+def inputs(card: Card[Any]) -> Shown | None:
+    """Every input of one window: how far it moved, and how; the furthest first."""
+    latest = card.latest
+    if not latest.features:
+        return None
+    moved = {feature.name: feature for feature in latest.moved}
+    order = sorted(range(len(latest.features)), key=lambda at: -latest.effects[at])
     rows = [
-        (name, reading.verdict.facts.headline, number(reading.events), cell(reading.answer))
-        for name, reading in latest.items()
-        if reading.key.end >= ends
+        (
+            latest.features[at],
+            f"{latest.effects[at]:.3f}",
+            p_value(float(latest.p_values[at])),
+            moved[latest.features[at]].explanation if latest.features[at] in moved else "",
+        )
+        for at in order
     ]
-    return {"heading": heading, "rows": rows} if rows else None
+    return {"rows": rows, "moved": len(moved)}
+
+
+def segments_by(card: Card[AnswerT_co], heading: str, cell: Callable[[AnswerT_co], str]) -> Shown | None:
+    """The segments over time, those that moved most first; the last column is the kind's own."""
+    if card.choice.segment or len(card.tracks) < 2:
+        return None
+    over = Range(card.readings[0].key.start, card.latest.key.end)
+    seen = {name: within(track.readings, replace(card.choice, until=over.end)) for name, track in card.tracks.items()}
+    rows = [
+        (
+            card.choice.link(segment=name),
+            name,
+            readings[-1],
+            strip(readings, over),
+            cell(readings[-1].answer),
+            readings[-1].key.end >= over.end,
+        )
+        for name, readings in seen.items()
+        if name and readings
+    ]
+    rows.sort(key=lambda row: (not row[5], -row[2].verdict.rank, -_furthest(row[2]), row[1]))
+    return {"heading": heading, "rows": rows, "ticks": over.ticks} if rows else None
+
+
+def _furthest(reading: AnyReading) -> float:
+    return float(reading.effects.max(initial=0.0))
 
 
 def recent(card: Card[Any]) -> Shown:
     """The last windows in words."""
     rows = [
-        (
-            span(reading.key.start, reading.key.end),
-            number(reading.events),
-            reading.verdict.facts.headline,
-            "; ".join(reading.reasons),
-        )
-        for reading in reversed(card.track.readings[-RECENT:])
+        (card.choice.link(window=reading.key.end), span(reading.key.start, reading.key.end), reading)
+        for reading in reversed(card.readings[-RECENT:])
     ]
     return {"rows": rows}
 
 
-COMMON: tuple[Panel, ...] = (headline, verdicts, features, trust, events, recent)
+COMMON: tuple[Panel, ...] = (alarms, headline, verdicts, features, events, trust, recent)
 """The panels of a kind that has none of its own."""
+COMMON_OF_WINDOWS: tuple[Panel, ...] = (headline, counts, inputs, trust)

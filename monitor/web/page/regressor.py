@@ -3,11 +3,11 @@
 import numpy as np
 
 from monitor.kinds import RelationAnswer
-from monitor.pages.plots import DrawnPath
-from monitor.pages.words import number
+from monitor.pages import DrawnPath, number
 from monitor.web.page import panels
+from monitor.web.page.card import Card
 from monitor.web.page.charts import Bins, Chart, runs
-from monitor.web.page.panels import Card, Panel, Shown
+from monitor.web.page.panels import Panel, Shown
 
 RegressorCard = Card[RelationAnswer]
 
@@ -31,15 +31,19 @@ def segments(card: RegressorCard) -> Shown | None:
 
 
 PANELS: tuple[Panel, ...] = (
+    panels.alarms,
     panels.headline,
     panels.verdicts,
     error,
     panels.features,
-    panels.trust,
-    panels.events,
     segments,
+    panels.events,
+    panels.trust,
     panels.recent,
 )
+
+WINDOW_PANELS: tuple[Panel, ...] = panels.COMMON_OF_WINDOWS
+"""Of the page of one window."""
 
 
 def error_chart(bins: Bins, reference: float) -> Chart | None:
