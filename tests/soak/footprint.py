@@ -1,0 +1,36 @@
+"""What a process and those it started take: resident memory, file descriptors, threads."""
+
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.processes import Process, children
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Of the loop and of the processes beside it."""
+
+    loop_mb: float
+    workers_mb: float
+    descriptors: int
+    threads: int
+
+    @classmethod
+    def of(cls, process: Process) -> "Footprint":
+        """Raises OSError where the process has just ended."""
+        family = [process.pid, *children(process)]
+        loop, *workers = map(_resident_mb, family)
+        return cls(loop, sum(workers), sum(map(_descriptors, family)), sum(map(_threads, family)))
+
+
+def _resident_mb(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+
+def _descriptors(pid: int) -> int:
+    return len([*Path(f"/proc/{pid}/fd").iterdir()])
+
+
+def _threads(pid: int) -> int:
+    return len([*Path(f"/proc/{pid}/task").iterdir()])
