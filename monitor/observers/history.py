@@ -214,8 +214,12 @@ class History:
     def _with_states(self, advanced: StateAdvanced) -> Snapshot:
         before, (stream, segment) = self._snapshot, owner(advanced.seen)
         tracks = dict(before.tracks.get(stream, {}))
-        assessed_at = self.now() if isinstance(advanced.seen, WindowSeen) else tracks[segment].assessed_at
-        tracks[segment] = Track(advanced.known, assessed_at)
+        if isinstance(advanced.seen, WindowSeen):
+            tracks[segment] = Track(advanced.known, self.now())
+        elif segment in tracks:
+            tracks[segment] = replace(tracks[segment], known=advanced.known)
+        else:  # what has settled is of windows that were compared with another reference, which are not shown
+            return before
         oldest = surplus({name: track.known for name, track in tracks.items()})
         if oldest is not None:
             del tracks[oldest]

@@ -40,7 +40,7 @@ class Plan:
     rotate_every: float = 40.0
     outage_every: float = 90.0
     outage: tuple[float, float] = (5.0, 20.0)
-    new_reference_at: float = 0.3
+    new_reference_at: float = 0.15
     """Of the whole; memory is judged in the second half."""
 
     @property

@@ -167,17 +167,23 @@ class _Meanwhile:
     def _now(self) -> float:
         return time.monotonic() - self.began
 
+    @property
+    def _flowed(self) -> float:
+        """Seconds in which events came."""
+        return self.producer.events.sent / self.soak.plan.rate
+
     def go_on(self) -> None:
         plan = self.soak.plan
         due: list[tuple[float, Callable[[], None]]] = [(plan.new_reference_at * plan.seconds, self._change_references)]
         due += [(at, self._rotate) for at in np.arange(plan.rotate_every, plan.seconds, plan.rotate_every)]
         due += [(at, self._outage) for at in np.arange(plan.outage_every, plan.seconds, plan.outage_every)]
         due.sort(key=lambda entry: entry[0])
-        while self._now < plan.seconds:
+        while self._flowed < plan.seconds:
             time.sleep(0.5)
-            while due and self._now >= due[0][0]:
+            while due and self._flowed >= due[0][0]:
                 due.pop(0)[1]()
-            for name, (_, killed) in self.services.items():
+            for name, (alone, killed) in self.services.items():
+                alone.member.check_alive()
                 self._maybe_kill(name, killed)
 
     def _maybe_kill(self, name: str, service: Soaked) -> None:
