@@ -17,9 +17,11 @@ from connectors.memory import MemoryLog, MemorySink, MemorySource
 from monitor.errors import CommitRefusedError
 from monitor.events.decoding import Decoder
 from monitor.labels.values import Awaited
+from monitor.observers import History, facts
 from monitor.ports import Checkpoint, Progress, Reassignment
 from monitor.reference.classifier import Reference
 from monitor.service.loop import Pace, Service
+from monitor.service.notices import Observer
 from monitor.service.publishing import Watched
 from monitor.windows.assembly import Plan
 from monitor.windows.by_count import CountPlan
@@ -66,11 +68,14 @@ def service(
     pace: Pace = Pace(poll=0.0, commit=0.01),
     source: MemorySource | None = None,
     compared: Reference | None = None,
+    observers: Sequence[Observer] = (),
 ) -> Service:
     compared = compared or reference()
     watched = {"s": Watched(compared, plan, awaited=Awaited(wait=wait, most=most, store=store))}
     decoder = Decoder([compared.schema], identified=["s"])
-    return Service(watched, decoder, source or MemorySource(partitions, batch=batch), sink, pace=pace)
+    return Service(
+        watched, decoder, source or MemorySource(partitions, batch=batch), sink, observers=observers, pace=pace
+    )
 
 
 def results(partitions: dict[str, list[bytes | None]], **options: Any) -> list[bytes]:
@@ -143,6 +148,21 @@ def test_labels_and_windows_that_wait_outlive_the_reference(classes: list[str], 
         assert abs(one["labels"]["joined"] - usual[one["window"]]["labels"]["joined"]) <= (len(classes) > 2)
         for name, share in usual[one["window"]]["classes"].items():
             assert one["classes"][name]["realised"] == pytest.approx(share["realised"], abs=0.03)
+
+
+def test_what_settles_under_a_new_reference_before_its_first_window_is_no_window_to_be_shown(tmp_path: Path) -> None:
+    log, store, wait, now = MemoryLog(), tmp_path / "labels.sqlite", 40 * SECOND, retrained(["no", "yes"])
+    with suppress(Crash):
+        service(FEEDBACK.together, Crashing(log, 3, True), store, batch=20, wait=wait, pace=Pace(commit=0.0)).run()
+    before = len(log.values("results"))
+    history = History({"s": facts("s", Watched(now, MINUTES))})
+    again = service(FEEDBACK.together, MemorySink(log), store, wait=wait, compared=now, observers=[history])
+    again.run()
+    assert [json.loads(value)["schema"] for value in log.values("results")[before:][:2]] == [
+        "shiftwatch.outcome.v1",
+        "shiftwatch.window.v1",
+    ]
+    assert history.snapshot.tracks["s"][""].readings
 
 
 def _by_name(record: bytes | None, classes: list[str]) -> bytes | None:
