@@ -40,7 +40,6 @@ BENCHES = (
     Bench("states", "what it costs to know things over windows"),
     Bench("profiles", "where the time goes on the hot paths, and how far each is from its limit"),
     Bench("kafka", "events per second from a real topic", missing=apache.unavailable),
-    Bench("soak", "whether it lasts: two hours of kills, outages, rotations", missing=apache.unavailable),
     Bench("accuracy", "the error of `auto` and its members", peers=("quapy",)),
     Bench("priors_coverage", "whether the 95 % intervals hold the truth"),
     Bench(

@@ -103,13 +103,16 @@ idle = "10s"
 """
 
     def look(self, service: str) -> Tally:
-        tally, path = self._tallies.setdefault(service, Tally()), self.folder / f"{service}-results.jsonl"
-        if path.exists():
-            with path.open("rb") as file:
-                file.seek(self._read.get(service, 0))
-                while (line := file.readline()).endswith(b"\n"):
-                    tally.add(line[:-1])
-                    self._read[service] = file.tell()
+        """What is committed: the next start cuts off whatever lies behind it."""
+        tally, name = self._tallies.setdefault(service, Tally()), f"{service}-results.jsonl"
+        checkpoint = self.folder / f"{name}.checkpoint"
+        if checkpoint.exists():
+            committed, read = json.loads(checkpoint.read_bytes())["lengths"][name], self._read.get(service, 0)
+            with (self.folder / name).open("rb") as file:
+                file.seek(read)
+                for line in file.read(committed - read).splitlines():
+                    tally.add(line)
+            self._read[service] = committed
         return tally
 
     def other_outputs(self, service: str) -> Mapping[str, list[bytes]]:

@@ -27,13 +27,13 @@ COUNTRIES = ("BE", "BE", "FR")
 class Plan:
     """How long, how much, and what happens meanwhile; seconds."""
 
-    seconds: float = 300.0
+    seconds: float = 240.0
     rate: int = 1_200
     """Events a second, of all streams together."""
     streams: int = 60
     window: int = 20
     """Event time goes as fast as the clock."""
-    remembered: int = 6
+    remembered: int = 3
     """Windows that a page remembers: few, so that it is full before memory is judged."""
     kill_after: tuple[float, float] = (2.0, 20.0)
     """A random pause between the first result of a process and its SIGKILL."""

@@ -1,4 +1,4 @@
-"""Minutes or hours of sixty streams on files and on Apache Kafka, with kills, outages, rotations and new references.
+"""Four minutes or hours of sixty streams on files and on Apache Kafka, with kills, outages, rotations and new references.
 
     SHIFTWATCH_SOAK_SECONDS=7200 pytest -m chaos tests/soak/test_soak.py
 
@@ -14,7 +14,7 @@ from tests.kafka.conftest import require_apache
 from tests.soak.plan import Plan
 from tests.soak.soaking import CATCH_UP, run
 
-PLAN = Plan.lasting(float(os.environ.get("SHIFTWATCH_SOAK_SECONDS", "300")))
+PLAN = Plan.lasting(float(os.environ.get("SHIFTWATCH_SOAK_SECONDS", "240")))
 
 
 @pytest.mark.chaos
