@@ -272,7 +272,7 @@ def description() -> dict[str, Any]:
         ),
         "/metrics": _operation("Metrics for Prometheus.", media="text/plain"),
         "/healthz": _operation("Whether the process is alive."),
-        "/readyz": _operation("Whether it has partitions and makes progress; 503 if not."),
+        "/readyz": _operation("Whether it makes progress, and reaches its source and sink; 503 if not."),
     }
     return {
         "openapi": "3.1.0",

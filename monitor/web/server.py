@@ -126,13 +126,16 @@ class _Handlers:
         return PlainTextResponse("alive\n")
 
     async def ready(self, _: Request) -> Response:
-        """Whether it has something to read, and goes on reading."""
+        """Whether the loop goes on, and reaches what it reads and writes."""
         problem = not_ready(self.history)
         return PlainTextResponse(f"{problem or 'ready'}\n", status_code=503 if problem else 200)
 
 
 def not_ready(history: History) -> str:
-    """Why the service is not ready; empty if it is."""
+    """Why the service is not ready; empty if it is.
+
+    A member of a group that has more members than partitions is ready without one: it waits to take over.
+    """
     flow = history.snapshot.flow
     if flow.outage:
         return flow.outage
@@ -142,7 +145,7 @@ def not_ready(history: History) -> str:
         return f"the loop has not turned for {history.now() - flow.last_turn:.0f} s"
     if flow.unpublished:
         return f"windows of {', '.join(sorted(flow.unpublished))} are not published: several members get its events"
-    return "" if flow.partitions else "no partition is assigned"
+    return ""
 
 
 def _config(settings: ServerSettings, base: Path) -> uvicorn.Config:

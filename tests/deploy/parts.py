@@ -6,17 +6,20 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from types import MappingProxyType
 from typing import Any
 
 import httpx
 import pytest
 import yaml
 
+from monitor.commands.connectors import open_both
+from monitor.settings.config import Config, load
 from tests.processes import free_port
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -44,6 +47,28 @@ def until(true: Callable[[], Any], seconds: float, what: str) -> Any:
             pass
         time.sleep(0.2)
     raise AssertionError(f"after {seconds:.0f} s still waiting for {what}")
+
+
+def tool(*command: str, cwd: Path | None = None) -> None:
+    """A checker that has to be content."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def opened(text: str, folder: Path) -> Config:
+    """A configuration that is shipped, read as a service would; its source and sink open."""
+    path = folder / "shiftwatch.toml"
+    path.write_text(text, encoding="utf-8")
+    loaded = load(path, {"KAFKA_PASSWORD": "p", "SHIFTWATCH_TOKEN": "t"})
+    ends = [
+        (table["url"], {key: value for key, value in table.items() if key != "url"})
+        for table in (loaded.source, loaded.sink)
+    ]
+    open_both(ends[0], ends[1])  # finds every problem, and connects to nothing yet
+    assert loaded.source["group"]
+    assert loaded.server is not None
+    assert loaded.server.token
+    return loaded
 
 
 @contextmanager
@@ -105,13 +130,18 @@ class Prometheus:
 
 @contextmanager
 def prometheus(
-    folder: Path, targets: list[str], alertmanager: str = "", *, rules: bool = False
+    folder: Path,
+    targets: list[str],
+    alertmanager: str = "",
+    *,
+    rules: bool = False,
+    scrape: Mapping[str, Any] = MappingProxyType({"job_name": "shiftwatch"}),
 ) -> Iterator[Prometheus]:
     """One that scrapes twice a second; with our rules, their patience cut short, if asked or with an Alertmanager."""
     port, addresses = free_port(), [one.removeprefix("http://") for one in targets]
     config: dict[str, Any] = {
         "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"},
-        "scrape_configs": [{"job_name": "shiftwatch", "static_configs": [{"targets": addresses}]}],
+        "scrape_configs": [{**scrape, "static_configs": [{"targets": addresses}]}],
     }
     if rules or alertmanager:
         ours = (DEPLOY / "prometheus" / "shiftwatch.rules.yml").read_text(encoding="utf-8")

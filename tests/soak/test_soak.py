@@ -1,4 +1,4 @@
-"""Four minutes or hours of sixty streams on files and on Apache Kafka, with kills, outages, rotations and new references.
+"""Minutes or hours of sixty streams on files and on Apache Kafka, with kills, outages, rotations and new references.
 
     SHIFTWATCH_SOAK_SECONDS=7200 pytest -m chaos tests/soak/test_soak.py
 

@@ -19,6 +19,7 @@ from monitor.events.decoding import Decoder
 from monitor.observers.history import History
 from monitor.observers.snapshot import facts
 from monitor.service.loop import Pace, Service
+from monitor.service.notices import Turned
 from monitor.service.publishing import Watched
 from monitor.settings.config import ServerSettings
 from monitor.web import connections, renewal
@@ -89,7 +90,12 @@ def test_prometheus_gets_the_format_that_it_asks_for(url: str) -> None:
     assert answer.text.endswith("# EOF\n")
 
 
-def test_ready_means_that_partitions_are_read_and_the_loop_turns(story: Story) -> None:
+def test_a_member_of_a_group_that_waits_for_partitions_is_ready(story: Story) -> None:
+    story.tell(Turned((), frozenset(), frozenset(), 0))
+    assert not_ready(story.history) == ""
+
+
+def test_ready_means_that_the_loop_turns(story: Story) -> None:
     assert not_ready(Story().history) == "the loop has not turned yet"
     assert not_ready(story.history) == ""
     story.now += 2 * MINUTE
