@@ -198,6 +198,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                 states=_states(name, config),
             )
             problems.extend(f"streams.{name}.{problem}" for problem in _strangers(stream, schema))
+            problems.extend(f"source.event: {gap}" for gap in config.event.gaps(schema, stream.segments))
     if ends is not None:
         problems.extend(_forgotten(config, ends[1]))
     if ends is None or problems:
@@ -286,6 +287,7 @@ def service(
         segments={name: stream.segments for name, stream in config.streams.items()},
         identified=[name for name, stream in watched.items() if stream.identified or config.streams[name].evidence],
         times={name: TimeReading.of(stream.times) for name, stream in config.streams.items()},
+        mapping=config.event,
     )
     pace = Pace(
         commit=config.pace.commit / 1e6, idle=config.pace.idle / 1e6, most_waiting=config.pace.max_waiting_events

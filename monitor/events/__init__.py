@@ -3,13 +3,17 @@
 from monitor.events.checks import Scored
 from monitor.events.decoding import DecodedBatch, Decoder, LateLabels, Rejected
 from monitor.events.extraction import segment_name, segment_values
+from monitor.events.generated import keyed_struct
 from monitor.events.likely_scores import likely_scores
+from monitor.events.mapping import OWN_SHAPE, EventMapping
+from monitor.events.reasons import Reason
 from monitor.events.timestamps import TimeReading
-from monitor.events.wire import Reason, keyed_struct
 
 __all__ = [
+    "OWN_SHAPE",
     "DecodedBatch",
     "Decoder",
+    "EventMapping",
     "LateLabels",
     "Reason",
     "Rejected",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from monitor.arrays import UNLABELLED, Flags, Labels, Matrix, Vector
 from monitor.events.extraction import BAD_LABEL, Extract
 from monitor.events.likely_scores import likely_scores
+from monitor.events.reasons import Reason
 from monitor.events.timestamps import (
     LIKELY_MICROSECONDS,
     LIKELY_NANOSECONDS,
@@ -24,7 +25,6 @@ from monitor.events.timestamps import (
     Times,
     from_rfc3339,
 )
-from monitor.events.wire import Reason
 from monitor.limits import LARGEST_MARGIN, SEGMENT_LENGTH
 from monitor.ports.schema import StreamSchema
 from monitor.tolerances import POSTERIOR_SUM, SUM_ROUNDING
@@ -215,6 +215,8 @@ def _absence_checks(whole: Extract, answered: Flags, schema: StreamSchema) -> It
         labelled |= whole.labels != UNLABELLED
     if whole.targets is not None:
         labelled |= ~np.isnan(whole.targets)
+    part = ~np.isnan(whole.answers).all(axis=1) & ~answered
+    yield _Check(Reason.WRONG_CLASSES, part, lambda _: "some of the classes have no score")
     missing = Reason.MISSING_POSTERIORS if schema.classes else Reason.MISSING_PREDICTION
     yield _Check(missing, ~answered & ~labelled, lambda _: f"neither {_wanted(schema)} nor a label")
     if whole.ids is not None:

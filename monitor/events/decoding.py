@@ -19,8 +19,12 @@ from monitor.arrays import Labels
 from monitor.errors import InputError
 from monitor.events.checks import LateLabels, Misfit, Scored, judge
 from monitor.events.extraction import DecodedPart, Extract, Extractor, together
+from monitor.events.faults import UNREADABLE, find_fault
+from monitor.events.mapping import OWN_SHAPE, EventMapping
+from monitor.events.reasons import Fault, Reason
 from monitor.events.timestamps import AS_THEY_SAY, TimeReading
-from monitor.events.wire import UNREADABLE, Fault, Reason, find_fault, wire
+from monitor.events.unfolding import Unfolder
+from monitor.events.wire import wire
 from monitor.limits import AHEAD, RECORD_BYTES, RECORD_EVENTS
 from monitor.ports import Joined, RawBatch
 from monitor.ports.schema import StreamSchema
@@ -80,21 +84,27 @@ class Decoder:
         segments: Mapping[str, Sequence[str]] | None = None,
         identified: Collection[str] = (),
         times: Mapping[str, TimeReading] | None = None,
+        mapping: EventMapping = OWN_SHAPE,
         limits: Limits = Limits(),
     ) -> None:
         """`segments` names, by stream, the fields that tell segments apart; `identified` streams keep event ids;
-        `times` says how a stream writes times that do not say it themselves."""
+        `times` says how a stream writes times that do not say it themselves, `mapping` where all fields stand."""
         names = [schema.stream for schema in schemas]
         if not names or len(set(names)) != len(names):
             raise InputError(f"schemas: want one for each of one or more streams, got {names}")
+        if len(names) > 1 and "stream" not in mapping.located:
+            raise InputError(f"mapping: want a path to `stream`, as there are several: {names}")
         self.limits = limits
+        self._mapping = mapping
+        shape = mapping if mapping.direct else OWN_SHAPE
         self._wires = {}
         self._extractors = {}
         for schema in schemas:
             name, fields = schema.stream, tuple((segments or {}).get(schema.stream, ()))
-            self._wires[name] = wire(schema, fields, name in identified)
+            self._wires[name] = wire(schema, fields, name in identified, shape)
             reading = (times or {}).get(name, AS_THEY_SAY)
-            self._extractors[self._wires[name].event] = Extractor(schema, fields, name in identified, reading)
+            self._extractors[self._wires[name].event] = Extractor(self._wires[name], reading)
+        self._unfolder = None if mapping.direct else Unfolder(self._wires, mapping)
         event: Any = None
         for kind in self._extractors:
             event = kind if event is None else event | kind
@@ -109,7 +119,7 @@ class Decoder:
         rejected: list[Rejected] = []
         extracts: dict[Any, list[Extract]] = {}
         waiting: dict[Any, list[DecodedPart]] = {}
-        joined = batch.records if isinstance(batch.records, Joined) else None
+        joined = batch.records if isinstance(batch.records, Joined) and self._unfolder is None else None
         for first in range(0, len(batch.records), _AT_ONCE):
             items = None if joined is None else self._parse_joined(joined, first)
             if items is None:
@@ -132,7 +142,7 @@ class Decoder:
                 scored[schema.stream] = judged.scored
             if judged.late_labels is not None:
                 late_labels[schema.stream] = judged.late_labels
-            rejected.extend(_rejection(batch.records, schema.stream, misfit) for misfit in judged.misfits)
+            rejected.extend(self._rejection(batch.records, schema.stream, misfit) for misfit in judged.misfits)
         rejected.sort(key=lambda one: one.index)
         return DecodedBatch(scored, late_labels, tuple(rejected))
 
@@ -169,6 +179,8 @@ class Decoder:
 
     def _parse(self, some: Sequence[bytes | None], first: int, rejected: list[Rejected]) -> list[Any]:
         """The event of each record, its list of events, or None for one that is rejected here."""
+        if self._unfolder is not None:
+            return self._unfold(self._unfolder, some, first, rejected)
         items: list[Any] = []
         remaining = iter(self._readable(some))
         while True:
@@ -191,16 +203,34 @@ class Decoder:
                 return records
         return [None if record is None or len(record) > most else record for record in records]
 
+    def _unfold(
+        self, unfolder: Unfolder, some: Sequence[bytes | None], first: int, rejected: list[Rejected]
+    ) -> list[Any]:
+        items: list[Any] = []
+        for number, record in enumerate(some, first):
+            fault = self._unseen(record)
+            events, faults = (None, [fault]) if fault is not None else unfolder.events(record or b"")
+            items.append(events)
+            rejected.extend(_rejected(number, each, record) for each in faults)
+        return items
+
+    def _unseen(self, record: bytes | None) -> Fault | None:
+        """Why a record is not even looked at."""
+        if record is None or not record.strip():
+            return Fault(Reason.EMPTY, "no value" if record is None else "blank")
+        if len(record) > self.limits.record_bytes:
+            return Fault(Reason.TOO_LARGE, f"more than {self.limits.record_bytes} bytes")
+        return None
+
     def _salvage(self, record: bytes | None) -> tuple[list[Any] | None, list[tuple[Fault, bytes | None]]]:
         """The good events of a record that did not decode as a whole, None in place of bad ones, and its faults."""
-        if record is None or not record.strip():
-            return None, [(Fault(Reason.EMPTY, "no value" if record is None else "blank"), record)]
-        if len(record) > self.limits.record_bytes:
-            return None, [(Fault(Reason.TOO_LARGE, f"more than {self.limits.record_bytes} bytes"), record)]
+        unseen = self._unseen(record)
+        if record is None or unseen is not None:
+            return None, [(unseen or Fault(Reason.EMPTY, "no value"), record)]
         try:
             elements = _as_array.decode(record)
         except UNREADABLE:
-            return None, [(find_fault(record, self._wires), record)]
+            return None, [(find_fault(record, self._wires, self._mapping), record)]
         fault = self._array_fault(elements)
         if fault is not None:
             return None, [(fault, record)]
@@ -211,8 +241,16 @@ class Decoder:
                 events.append(self._decode_event(element))
             except UNREADABLE:
                 events.append(None)
-                faults.append((find_fault(element, self._wires), element))
+                faults.append((find_fault(element, self._wires, self._mapping), element))
         return events, faults
+
+    def _rejection(self, records: Sequence[bytes | None], stream: str, misfit: Misfit) -> Rejected:
+        """The rejection of an event that did decode."""
+        raw = records[misfit.index]
+        position = None if self._unfolder is not None else misfit.position
+        if raw is not None and position is not None and raw.lstrip().startswith(b"["):
+            raw = bytes(_as_array.decode(raw)[position])
+        return _rejected(misfit.index, Fault(misfit.reason, misfit.detail, stream), raw)
 
     def _array_fault(self, elements: Sequence[Any]) -> Fault | None:
         if not elements:
@@ -232,14 +270,6 @@ def _by_kind(items: Sequence[Any]) -> Iterator[tuple[Any, list[Any], Labels, Lab
     for kind, some in rows.items():
         events, places, positions = zip(*some, strict=True)
         yield kind, list(events), np.array(places), np.array(positions)
-
-
-def _rejection(records: Sequence[bytes | None], stream: str, misfit: Misfit) -> Rejected:
-    """The rejection of an event that did decode."""
-    raw = records[misfit.index]
-    if raw is not None and misfit.position is not None and raw.lstrip().startswith(b"["):
-        raw = bytes(_as_array.decode(raw)[misfit.position])
-    return _rejected(misfit.index, Fault(misfit.reason, misfit.detail, stream), raw)
 
 
 def _rejected(index: int, fault: Fault, raw: bytes | None) -> Rejected:

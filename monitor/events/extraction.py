@@ -17,7 +17,8 @@ from msgspec.structs import astuple
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
 from monitor.events.timestamps import AS_THEY_SAY, BAD_TIME, NO_TIME, TimeReading, Times, from_epoch, from_rfc3339
-from monitor.ports.schema import Feature, StreamSchema, category_text
+from monitor.events.wire import Wire
+from monitor.ports.schema import Feature, category_text
 
 BAD_LABEL = UNLABELLED - 1
 """The label is not one of the classes."""
@@ -72,17 +73,12 @@ class Extract:
 class Extractor:
     """Takes the events of one stream apart."""
 
-    def __init__(
-        self,
-        schema: StreamSchema,
-        segment_fields: Sequence[str],
-        identified: bool,
-        reading: TimeReading = AS_THEY_SAY,
-    ) -> None:
-        self.schema = schema
+    def __init__(self, wire: Wire, reading: TimeReading = AS_THEY_SAY) -> None:
+        self.schema = schema = wire.schema
         self.reading = reading
-        self._segment_fields = tuple(segment_fields)
-        self._identified = identified
+        self._read = wire.readers
+        self._segment_fields = wire.segment_fields
+        self._identified = wire.identified
         self._numbers = label_numbers(schema.classes)
         self._coded = any(feature.kind == "category" for feature in schema.features)
         self._positive_first = schema.positive in schema.classes[:1]
@@ -95,7 +91,7 @@ class Extractor:
             index=part.index,
             position=part.position,
             answers=self._posteriors(events) if self.schema.classes else self._predictions(events),
-            times=_times(part, self.reading),
+            times=_times(self._column("timestamp", events), part, self.reading),
             labels=labels,
             targets=targets,
             features=self._features(events) if self.schema.features else None,
@@ -103,14 +99,18 @@ class Extractor:
             segments=self._segments(events) if self._segment_fields else None,
         )
 
+    def _column(self, field: str, events: Sequence[Any]) -> Sequence[Any]:
+        read = self._read.get(field)
+        return (None,) * len(events) if read is None else read(events)
+
     def _posteriors(self, events: Sequence[Any]) -> Matrix:
-        given, classes = [event.posteriors for event in events], len(self.schema.classes)
+        given, classes = self._column("posteriors", events), len(self.schema.classes)
         matrix = _matrix(given, classes)
         if matrix is not None:
             return matrix
         scores: Iterable[float | None] = repeat(None)
         if self.schema.positive is not None:
-            scores = [event.score for event in events]
+            scores = self._column("score", events)
         absent = (None,) * classes
         filled = [
             row if row is not None else absent if score is None else self._binary(score)
@@ -119,14 +119,15 @@ class Extractor:
         return _flat(_tuples(filled), classes)
 
     def _predictions(self, events: Sequence[Any]) -> Matrix:
-        return np.array([event.prediction for event in events], dtype=np.float64).reshape(-1, 1)  # None becomes NaN
+        predictions = self._column("prediction", events)
+        return np.array(predictions, dtype=np.float64).reshape(-1, 1)  # None becomes NaN
 
     def _binary(self, score: float) -> tuple[float, float]:
         other = -score if self.schema.margins else 1.0 - score
         return (score, other) if self._positive_first else (other, score)
 
     def _truth(self, events: Sequence[Any]) -> tuple[Labels | None, Vector | None]:
-        values = [event.label for event in events]
+        values = self._column("label", events)
         if values.count(None) == len(values):
             return None, None
         if not self.schema.classes:
@@ -134,7 +135,7 @@ class Extractor:
         return np.fromiter(map(self._numbers.get, values, repeat(BAD_LABEL)), np.int64, len(values)), None
 
     def _features(self, events: Sequence[Any]) -> Matrix:
-        features, given = self.schema.features, [event.features for event in events]
+        features, given = self.schema.features, self._column("features", events)
         if not self._coded:
             matrix = _matrix(given, len(features))
             if matrix is not None:
@@ -148,14 +149,11 @@ class Extractor:
 
     def _segments(self, events: Sequence[Any]) -> list[str]:
         absent = (None,) * len(self._segment_fields)
-        given = (event.segment for event in events)
-        return [
-            segment_name(self._segment_fields, absent if segment is None else astuple(segment)) for segment in given
-        ]
+        given = (absent if segment is None else segment for segment in self._column("segment", events))
+        return [segment_name(self._segment_fields, segment) for segment in _tuples(given)]
 
-    @staticmethod
-    def _ids(events: Sequence[Any]) -> list[str | None]:
-        return [None if event.id is None else str(event.id) for event in events]
+    def _ids(self, events: Sequence[Any]) -> list[str | None]:
+        return [None if name is None else str(name) for name in self._column("id", events)]
 
 
 def label_numbers(classes: Sequence[str]) -> dict[str | int | None, int]:
@@ -205,9 +203,8 @@ def _segment_text(value: str | bool | int | float | None) -> str:
     return "" if value is None else category_text(value).replace("\\", "\\\\").replace(",", "\\,")
 
 
-def _times(part: DecodedPart, reading: TimeReading) -> str | Times:
+def _times(stamps: Sequence[Any], part: DecodedPart, reading: TimeReading) -> str | Times:
     """The events' own times, else their records'."""
-    stamps = [event.timestamp for event in part.events]
     with suppress(TypeError):  # not all of them are text
         lines = "\n".join(stamps)
         if lines.count("\n") == len(stamps) - 1:  # none of them has a line feed inside

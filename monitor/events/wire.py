@@ -1,249 +1,176 @@
-"""What the JSON of one stream's events looks like, as types that msgspec decodes into; and what is wrong with a
-record that does not fit.
+"""What is read of one stream's events: which fields, where they stand, what may stand there, and how they are taken
+from the generated type that msgspec decodes a record into.
 
-The types are generated from the stream's schema, so that decoding checks names, lengths and types in C. A record
-that does not fit is looked at again field by field: only then does its reason need to be known.
+The types are generated from the stream's schema, so that decoding checks names, lengths and types in C.
 """
 
-import re
-from codecs import BOM_UTF8
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from types import GenericAlias
-from typing import Any, Literal
+from itertools import groupby
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
-from monitor.ports.schema import Feature, StreamSchema
-
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Everything that msgspec raises on bytes that it cannot take."""
-
-
-class Reason(StrEnum):
-    """Why a record, or one event of a record, was rejected: one each."""
-
-    EMPTY = "empty"  # a null value, a blank record, or an array without events
-    TOO_LARGE = "too-large"  # more bytes, or more events in one array, than allowed
-    NOT_JSON = "not-json"
-    NOT_FINITE = "not-finite"  # NaN, infinite, or a number beyond any float
-    TOO_DEEP = "too-deep"
-    NOT_AN_EVENT = "not-an-event"  # JSON, but neither an object nor an array of objects
-    UNKNOWN_STREAM = "unknown-stream"
-    MISSING_POSTERIORS = "missing-posteriors"
-    BAD_POSTERIORS = "bad-posteriors"  # not numbers
-    WRONG_CLASSES = "wrong-classes"  # other names, or another number of them
-    NEGATIVE = "negative"
-    POSTERIOR_SUM = "posterior-sum"
-    MISSING_PREDICTION = "missing-prediction"
-    BAD_PREDICTION = "bad-prediction"
-    MISSING_TIMESTAMP = "missing-timestamp"  # neither in the event nor with the record
-    BAD_TIMESTAMP = "bad-timestamp"
-    FUTURE_TIMESTAMP = "future-timestamp"
-    BAD_LABEL = "bad-label"
-    BAD_FEATURES = "bad-features"
-    BAD_ID = "bad-id"
-    BAD_SEGMENT = "bad-segment"
-    AMBIGUOUS = "ambiguous"  # a field given twice, of which one does not fit
-    LATE = "late"  # a good event, older than its partition's newest by more than the allowed lateness
-    LATE_AFTER_IDLE = "late-after-idle"  # a good event whose window closed while its partition was idle
+from monitor.events.generated import (
+    FEATURE_TYPES,
+    SEGMENT_VALUE,
+    features_type,
+    generated,
+    posteriors_type,
+    segment_type,
+)
+from monitor.events.mapping import OWN_SHAPE, EventMapping, Located
+from monitor.events.paths import FieldPath
+from monitor.events.reasons import Reason
+from monitor.ports.schema import StreamSchema
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of an event: how it is named, what it may hold, and the reason when it holds anything else."""
+    """One field of an event, or one part of it: where it stands, what may stand there, and the reason if anything
+    else does."""
 
     name: str
+    path: FieldPath
     accepts: Any
     reason: Reason
+    part: str | None = None
+    """The class, feature or segment field, where each has a path of its own."""
+
+
+Reader = Callable[[Sequence[Any]], Sequence[Any]]
+"""One field of each of some events; None where an event has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """The generated types of one stream."""
+    """The generated type of one stream's events, and how their fields are read from it."""
 
     schema: StreamSchema
+    segment_fields: tuple[str, ...]
+    identified: bool
+    """Whether ids are kept."""
     event: type[msgspec.Struct]
     fields: tuple[Field, ...]
-    """Those of `event`, each decodable alone."""
+    readers: Mapping[str, Reader]
+    """By name, of the fields that are asked for. Parts come as tuples in the schema's order."""
 
 
-def wire(schema: StreamSchema, segment_fields: Sequence[str] = (), identified: bool = False) -> Wire:
+def wire(
+    schema: StreamSchema,
+    segment_fields: Sequence[str] = (),
+    identified: bool = False,
+    mapping: EventMapping = OWN_SHAPE,
+) -> Wire:
     """The types for one stream. What nobody asked for (ids, other segment fields) is skipped unread."""
-    fields = [Field("timestamp", str | float | None, Reason.BAD_TIMESTAMP)]
+    fields = tuple(asked(schema, segment_fields, identified, mapping))
+    leaves = {_attribute(field, number): (field.path, field.accepts) for number, field in enumerate(fields)}
+    event, reached = generated(leaves, schema.stream, stream_key(mapping))
+    ends = dict(zip(fields, reached.values(), strict=True))
+    readers: dict[str, Reader] = {}
+    for name, parts in groupby(fields, key=lambda field: field.name):
+        at = {field.part: ends[field] for field in parts}
+        wanted = _parts(name, schema, segment_fields)
+        readers[name] = _reader(at[None]) if None in at else _side_by_side([at.get(part) for part in wanted])
+    return Wire(schema, tuple(segment_fields), identified, event, fields, readers)
+
+
+def asked(
+    schema: StreamSchema, segment_fields: Sequence[str], identified: bool, mapping: EventMapping
+) -> Iterator[Field]:
+    """Every field, or part of one, that a stream's events are read for; the parts of a field together."""
+    located = mapping.located_of(margins=schema.margins).get
+    number = float | None
     if identified:
-        fields.insert(0, Field("id", str | int | None, Reason.BAD_ID))
+        yield from _field("id", located("id"), str | int | None, Reason.BAD_ID)
+    yield from _field("timestamp", located("timestamp"), str | float | None, Reason.BAD_TIMESTAMP)
     if schema.classes:
-        name = "scores" if schema.margins else "posteriors"
-        fields.append(Field(name, _posteriors(schema.classes), Reason.BAD_POSTERIORS))
+        whole, each = posteriors_type(schema.classes), dict.fromkeys(schema.classes, number)
+        yield from _field("posteriors", located("posteriors"), whole, Reason.BAD_POSTERIORS, each)
         if schema.positive is not None:
-            fields.append(Field("score", float | None, Reason.BAD_POSTERIORS))
+            yield from _field("score", located("score"), number, Reason.BAD_POSTERIORS)
     else:
-        fields.append(Field("prediction", float | None, Reason.BAD_PREDICTION))
+        yield from _field("prediction", located("prediction"), number, Reason.BAD_PREDICTION)
     if schema.features:
-        fields.append(Field("features", _features(schema.features), Reason.BAD_FEATURES))
-    fields.append(Field("label", (str | int | bool if schema.classes else float) | None, Reason.BAD_LABEL))
+        kinds = {feature.name: FEATURE_TYPES[feature.kind] for feature in schema.features}
+        yield from _field("features", located("features"), features_type(schema.features), Reason.BAD_FEATURES, kinds)
+    labels = str | int | bool if schema.classes else float
+    yield from _field("label", located("label"), labels | None, Reason.BAD_LABEL)
     if segment_fields:
-        fields.append(Field("segment", _segment(segment_fields), Reason.BAD_SEGMENT))
-    event = msgspec.defstruct(
-        "Event",
-        [("posteriors" if field.name == "scores" else field.name, field.accepts, None) for field in fields],
-        tag_field="stream",
-        tag=schema.stream,
-        rename={"posteriors": "scores"} if schema.margins else None,
-        gc=False,
-    )
-    return Wire(schema, event, tuple(fields))
+        values = dict.fromkeys(segment_fields, SEGMENT_VALUE)
+        yield from _field("segment", located("segment"), segment_type(segment_fields), Reason.BAD_SEGMENT, values)
 
 
-def _posteriors(classes: Sequence[str]) -> Any:
-    """A list in class order, or an object with exactly the classes' names."""
-    keyed = keyed_struct("Posteriors", classes, [float] * len(classes), forbid_unknown_fields=True)
-    return GenericAlias(tuple, (float,) * len(classes)) | keyed | None
+def _field(
+    name: str, located: Located | None, whole: Any, reason: Reason, parts: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[Field]:
+    if isinstance(located, FieldPath):
+        yield Field(name, located, whole, reason)
+    elif located is not None:
+        for part, accepts in parts.items():
+            if part in located:
+                yield Field(name, located[part], accepts, reason, part)
 
 
-def _features(features: Sequence[Feature]) -> Any:
-    """A list in feature order, or an object in which features may be missing and strangers are ignored."""
-    kinds: dict[str, Any] = {
-        "number": float | None,
-        "boolean": bool | Literal[0, 1] | None,
-        "category": str | bool | int | float | None,
-    }
-    types = [kinds[feature.kind] for feature in features]
-    keyed = keyed_struct("Features", [feature.name for feature in features], types, default=None)
-    return GenericAlias(tuple, tuple(types)) | keyed | None
+def _parts(name: str, schema: StreamSchema, segment_fields: Sequence[str]) -> Sequence[str]:
+    features = [feature.name for feature in schema.features]
+    return {"posteriors": schema.classes, "features": features, "segment": segment_fields}.get(name, ())
 
 
-def _segment(names: Sequence[str]) -> Any:
-    types = [str | bool | int | float | None] * len(names)
-    return keyed_struct("Segment", names, types, default=None) | None
+def stream_key(mapping: EventMapping) -> str | None:
+    """The member that names a record's stream, if any."""
+    stream = mapping.located.get("stream")
+    return stream.steps[0] if isinstance(stream, FieldPath) and isinstance(stream.steps[0], str) else None
 
 
-def keyed_struct(
-    kind: str,
-    names: Sequence[str],
-    types: Sequence[Any],
-    *,
-    default: Any = msgspec.NODEFAULT,
-    forbid_unknown_fields: bool = False,
-) -> type[msgspec.Struct]:
-    """A struct for an object with these keys, whatever characters they are made of."""
-    attributes = [f"x{number}" for number in range(len(names))]
-    return msgspec.defstruct(
-        kind,
-        [(attribute, accepted, default) for attribute, accepted in zip(attributes, types, strict=True)],
-        rename=dict(zip(attributes, names, strict=True)),
-        forbid_unknown_fields=forbid_unknown_fields,
-        gc=False,
-    )
+def _attribute(field: Field, number: int) -> str:
+    return field.name if field.part is None else f"part{number}"
 
 
-_as_anything = msgspec.json.Decoder(msgspec.Raw)
-_as_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_as_text = msgspec.json.Decoder(str)
-_as_posteriors = msgspec.json.Decoder(list[float] | dict[str, float])
-_NOT_NUMBERS = re.compile(rb"-?\b(?:NaN|Infinity)\b")
+# Several times faster than any function that is told the attribute's name.
+_WHOLE: Mapping[str, Reader] = {
+    "id": lambda events: [event.id for event in events],
+    "timestamp": lambda events: [event.timestamp for event in events],
+    "posteriors": lambda events: [event.posteriors for event in events],
+    "score": lambda events: [event.score for event in events],
+    "prediction": lambda events: [event.prediction for event in events],
+    "features": lambda events: [event.features for event in events],
+    "label": lambda events: [event.label for event in events],
+    "segment": lambda events: [event.segment for event in events],
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong. The detail may quote the record: it goes where the record goes, never into a log."""
+def _reader(reached: str) -> Reader:
+    """Of objects inside objects, any of which may be missing."""
+    if reached in _WHOLE:
+        return _WHOLE[reached]
+    get, names = attrgetter(reached), reached.split(".")
 
-    reason: Reason
-    detail: str
-    stream: str = ""
-    """Empty where it is not known."""
+    def read(events: Sequence[Any]) -> Sequence[Any]:
+        try:
+            return list(map(get, events))
+        except AttributeError:
+            return [_through(event, names) for event in events]
 
-
-def find_fault(record: bytes, wires: Mapping[str, Wire]) -> Fault:
-    """The one named reason why this record, a single event, does not decode as any of the streams."""
-    try:
-        _as_anything.decode(record)
-        given = _as_fields.decode(record)
-    except msgspec.ValidationError as error:
-        return Fault(Reason.NOT_AN_EVENT, str(error))
-    except RecursionError:
-        return Fault(Reason.TOO_DEEP, "nested too deeply")
-    except UNREADABLE as error:
-        reason, hint = _likely_form(record)
-        return Fault(reason, f"{error}{hint}")
-    stream, fault = _stream_of(given, wires)
-    if fault is not None:
-        return fault
-    for field in wires[stream].fields:
-        if field.name in given:
-            try:
-                msgspec.json.decode(given[field.name], type=field.accepts)
-            except UNREADABLE as error:
-                detail = _kind_hint(wires[stream].schema, given) if field.reason is Reason.BAD_FEATURES else ""
-                return Fault(_closer_reason(field, given[field.name], str(error)), detail or str(error), stream)
-    return Fault(Reason.AMBIGUOUS, "a field is given twice", stream)
+    return read
 
 
-def _likely_form(record: bytes) -> tuple[Reason, str]:
-    """What was written in place of JSON, one event a line."""
-    if _only_not_finite(record):
-        return Reason.NOT_FINITE, "; JSON has no NaN: write null for a missing value"
-    if record.startswith(BOM_UTF8):
-        return Reason.NOT_JSON, "; it begins with a byte order mark: write UTF-8 without one"
-    return Reason.NOT_JSON, "; want a whole event in each line" if record.rstrip()[-1:] in (b"{", b"[", b",") else ""
+def _through(value: Any, names: Sequence[str]) -> Any:
+    for name in names:
+        if value is None:
+            return None
+        value = getattr(value, name)
+    return value
 
 
-def _stream_of(given: Mapping[str, msgspec.Raw], wires: Mapping[str, Wire]) -> tuple[str, Fault | None]:
-    if "stream" not in given:
-        if len(wires) == 1:
-            return next(iter(wires)), None
-        return "", Fault(Reason.UNKNOWN_STREAM, "no stream, and several are configured")
-    try:
-        stream = _as_text.decode(given["stream"])
-    except UNREADABLE as error:
-        return "", Fault(Reason.UNKNOWN_STREAM, str(error))
-    if stream not in wires:
-        return "", Fault(Reason.UNKNOWN_STREAM, f"no stream is named {stream!r}")
-    return stream, None
+def _side_by_side(reached: Sequence[str | None]) -> Reader:
+    """Each part has its own place; None where it has not."""
+    readers = [None if each is None else _reader(each) for each in reached]
 
+    def read(events: Sequence[Any]) -> Sequence[Any]:
+        absent = (None,) * len(events)
+        return list(zip(*(absent if reader is None else reader(events) for reader in readers), strict=True))
 
-def _kind_hint(schema: StreamSchema, given: Mapping[str, msgspec.Raw]) -> str:
-    """Which feature is text where the reference has numbers, if that is what is wrong."""
-    try:
-        sent = msgspec.json.decode(given["features"])
-    except UNREADABLE:
-        return ""
-    in_order = sent if isinstance(sent, list) else []
-    values = sent if isinstance(sent, dict) else dict(zip([f.name for f in schema.features], in_order, strict=False))
-    for feature in schema.features:
-        value = values.get(feature.name)
-        if feature.kind == "number" and isinstance(value, bool):
-            return f"{feature.name}: true or false where the reference has numbers; send 1 or 0"
-        if feature.kind != "category" and isinstance(value, str):
-            return (
-                f"{feature.name}: text where the reference has {feature.kind}s; "
-                "is it a category? (reference build --category)"
-            )
-    return ""
-
-
-def _closer_reason(field: Field, value: msgspec.Raw, error: str) -> Reason:
-    """Posteriors fail in three ways that a scoring service would mend differently."""
-    if "out of range" in error:
-        return Reason.NOT_FINITE
-    if field.name not in ("posteriors", "scores"):
-        return field.reason
-    try:
-        _as_posteriors.decode(value)
-    except UNREADABLE as again:
-        return Reason.NOT_FINITE if "out of range" in str(again) else field.reason
-    return Reason.WRONG_CLASSES
-
-
-def _only_not_finite(record: bytes) -> bool:
-    """Whether the record would be JSON if it were not for NaN and Infinity, which Python and R like to write."""
-    mended, replaced = _NOT_NUMBERS.subn(b"0", record)
-    if not replaced:
-        return False
-    try:
-        _as_fields.decode(mended)
-    except UNREADABLE:
-        return False
-    return True
+    return read

@@ -121,7 +121,7 @@ def _convert(hint: Any, value: Any, where: str, problems: list[str]) -> Any:  # 
     if hint is Any:
         return value
     if origin in (Union, UnionType):
-        return _convert(next(member for member in arguments if member is not NoneType), value, where, problems)
+        return _convert(_member(arguments, value), value, where, problems)
     if origin is Literal:
         return _choice(arguments, value)
     if origin is tuple:
@@ -140,6 +140,13 @@ def _convert(hint: Any, value: Any, where: str, problems: list[str]) -> Any:  # 
     if hint is float:
         return float(_typed(value, int | float, "a number"))
     return _typed(value, hint, {str: "a string", int: "a whole number", bool: "true or false"}[hint])
+
+
+def _member(union: tuple[Any, ...], value: Any) -> Any:
+    """Which of these types is meant: a table where there is one, and else the first."""
+    members = [member for member in union if member is not NoneType]
+    tables = [member for member in members if isinstance(get_origin(member), type)]
+    return tables[0] if tables and isinstance(value, Mapping) else members[0]
 
 
 def _typed(value: Any, kind: Any, wanted: str) -> Any:

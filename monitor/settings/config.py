@@ -23,7 +23,7 @@ from scipy.special import bdtrc
 
 from monitor.assessment import AdaptBy, ClassRule, MixRule
 from monitor.errors import ConfigurationError, InputError
-from monitor.events import TimeReading
+from monitor.events import OWN_SHAPE, EventMapping, TimeReading
 from monitor.labels import Awaited
 from monitor.limits import (
     CLASS_SERIES,
@@ -333,6 +333,8 @@ class Config:
     log: LogSettings = field(default_factory=LogSettings)
     server: ServerSettings | None = None
     alarms: BudgetSettings = field(default_factory=BudgetSettings)
+    event: EventMapping = OWN_SHAPE
+    """[source.event]: where the fields of events stand in records of another shape than ours."""
 
     def budget(self, name: str) -> Budget | None:
         """How many false alarms a window of this stream may bring; None where nothing is said."""
@@ -349,6 +351,8 @@ class Config:
         for name, table in (("source", self.source), ("sink", self.sink)):
             if not isinstance(table.get("url"), str):
                 yield f'[{name}] needs a `url`, such as "jsonl:events.jsonl"'
+        if len(self.streams) > 1 and "stream" not in self.event.located:
+            yield "source.event: want a path to `stream`, as there are several streams"
         if not self.streams:
             yield "there is no stream: want at least one table [streams.NAME]"
         for name, stream in self.streams.items():
@@ -386,7 +390,8 @@ def load(
         raise ConfigurationError([f"cannot read the configuration {path}: {error}"]) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigurationError([f"{path} is not TOML: {error}"]) from error
-    config = read(Config, table, "", problems)
+    source, event = _apart(table.get("source"), problems)
+    config = read(Config, {**table, "source": source, "event": event} if "source" in table else table, "", problems)
     if config is None or problems:
         raise ConfigurationError([*problems, *further(table, problems)])
     streams = {
@@ -399,6 +404,14 @@ def load(
         for name, stream in config.streams.items()
     }
     return replace(config, streams=streams)
+
+
+def _apart(source: Any, problems: list[str]) -> tuple[Any, EventMapping]:
+    """What the connector is told, and where the fields of events stand."""
+    if not isinstance(source, Mapping) or not isinstance(source.get("event"), Mapping):
+        return source, OWN_SHAPE
+    event = read(EventMapping, source["event"], "source.event", problems)
+    return {key: value for key, value in source.items() if key != "event"}, event or OWN_SHAPE
 
 
 def _beside(path: Path, labels: LabelSettings | None) -> LabelSettings | None:

@@ -10,7 +10,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from monitor.assessment.verdict import Verdict, verdicts
-from monitor.events.wire import Reason
+from monitor.events.reasons import Reason
 from monitor.observers.metric_catalogue import CATALOGUE
 from monitor.observers.metrics import LATE, families, registry
 from monitor.observers.snapshot import Caps
