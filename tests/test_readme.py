@@ -13,14 +13,15 @@ from sklearn.linear_model import LogisticRegression
 from monitor import Reference
 from monitor.commands.run import opened
 from monitor.events.decoding import Decoder
+from monitor.events.presets import PRESETS
 from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.settings.config import load
 from tests.pages import GUIDES, ROOT, blocks, page
 
 README = page(ROOT / "README.md")
-CORRECTIONS, LABELS, REGRESSORS, VERDICTS = (
-    page(GUIDES / f"{name}.md") for name in ("corrections", "labels", "regressors", "verdicts")
+CORRECTIONS, LABELS, RECORDS, REGRESSORS, VERDICTS = (
+    page(GUIDES / f"{name}.md") for name in ("corrections", "labels", "records", "regressors", "verdicts")
 )
 
 
@@ -49,6 +50,29 @@ def test_every_python_example_runs_in_turn(folder: Path, names: dict[str, Any]) 
     assert str(space["assessment"].verdict) in README
     # No monitor answers at the example's address: the client fails open.
     np.testing.assert_array_equal(space["scores"], space["model"].predict_proba(names["X"]))
+
+
+def test_the_example_of_another_shape_reads_such_a_record(tmp_path: Path) -> None:
+    (tmp_path / "shiftwatch.toml").write_text(
+        blocks(RECORDS, "toml")[0]
+        + '[sink]\nurl = "jsonl:r.jsonl"\n[streams.fraud-v3]\nreference = "x"\nwindow = { count = 9 }\n'
+    )
+    mapping = load(tmp_path / "shiftwatch.toml").event
+    schema = StreamSchema("fraud-v3", ("legit", "fraud"), (Feature("amount"),))
+    record = {
+        "model": "fraud-v3",
+        "meta": {"request": "r-1", "time": "2026-11-18T09:00:00Z", "country": "BE"},
+        "out": {"scores": [0.9, 0.1]},
+        "in": {"amount": 12.5},
+    }
+    decoder = Decoder([schema], mapping=mapping, identified=["fraud-v3"], segments={"fraud-v3": ["country"]})
+    decoded = decoder.decode(RawBatch("p", [json.dumps(record).encode()], np.zeros(1, dtype=np.int64), 1), 2**60)
+    rows = decoded.scored["fraud-v3"].rows
+    assert (rows.events, rows.segments.names) == (1, ("country=BE",))
+
+
+def test_every_preset_stands_in_the_guide() -> None:
+    assert {name for name in PRESETS if f"`{name}`" not in RECORDS} == set()
 
 
 def test_the_example_of_a_regressor_runs_and_says_what_the_page_says(

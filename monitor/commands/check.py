@@ -1,5 +1,6 @@
 """`shiftwatch check`: what a configuration would do, in words."""
 
+import time
 from math import log
 from pathlib import Path
 
@@ -7,19 +8,21 @@ from rich.console import Console
 from rich.table import Table
 
 from monitor.commands.advice import advice
-from monitor.commands.run import configured, opened
+from monitor.commands.preview import first_of_file, first_of_source, preview
+from monitor.commands.run import ENDING, configured, decoder_of, opened
+from monitor.errors import ConnectorError
 from monitor.kinds import kind_of
 from monitor.ports.options import duration_text
 from monitor.reference import FiledReference
-from monitor.settings import StreamSettings
+from monitor.settings import Config, StreamSettings
 from monitor.shifts import windows_to_notice
 from monitor.state import Budget
 
 
-def check(path: Path) -> int:
-    """Print the plan; problems end it with all of them listed."""
+def check(path: Path, events: Path | None = None) -> int:
+    """Print the plan; problems end it with all of them listed. `events` is a file with some records of the source."""
     config = configured(path)
-    _, _, watched = opened(config, path.parent)
+    source, _, watched = opened(config, path.parent)
     console = Console(markup=False)  # brackets in paths and names are brackets
     console.print(f"{path}: fine. A run would", highlight=False)
     console.print(f"  read events from   {config.source['url']}", highlight=False)
@@ -45,7 +48,22 @@ def check(path: Path) -> int:
     for name, stream in config.streams.items():
         for sentence in advice(name, stream, watched[name].reference, config.sink):
             console.print(f"  mind this  {name}: {sentence}", highlight=False, soft_wrap=True)
+    try:
+        some = first_of_file(events) if events is not None else first_of_source(source) if _at_hand(config) else None
+    except ConnectorError as error:  # nothing is there yet
+        console.print(f"  no events to show  {error}", highlight=False, soft_wrap=True)
+        return 0
+    if some is not None:
+        schemas = {name: stream.reference.schema for name, stream in watched.items()}
+        for line in preview(decoder_of(config, watched), schemas, some, time.time_ns() // 1000):
+            console.print(line, highlight=False, soft_wrap=True)
     return 0
+
+
+def _at_hand(config: Config) -> bool:
+    """Whether the source can be read and left as it is."""
+    url = str(config.source["url"])
+    return url.startswith(ENDING) and url != "jsonl:-"
 
 
 def _windows(stream: StreamSettings) -> str:

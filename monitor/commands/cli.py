@@ -18,6 +18,7 @@ Of a regressor's events, and the few labels that come, it says whether the label
 
   shiftwatch demo                                    see it work, with nothing else installed
   shiftwatch reference build holdout.jsonl -o x.ref  what the model looked like on labelled data
+  shiftwatch guess records.jsonl                     where do my records have their scores?
   shiftwatch check shiftwatch.toml                   what would a run do?
   shiftwatch run shiftwatch.toml                     watch, until stopped
   shiftwatch replay shiftwatch.toml -o results.jsonl the same over files, once, with a summary
@@ -66,7 +67,12 @@ def parser() -> argparse.ArgumentParser:
 
     check = _command(commands, "check", "explain what a configuration would do, or list its problems", CONFIGURATION)
     check.add_argument("config", type=Path, help="a TOML file")
+    check.add_argument("--events", type=Path, help="a file of some records, to see how they are understood")
     check.set_defaults(run=_check)
+
+    proposal = _command(commands, "guess", "propose where events' fields stand in records of another shape")
+    proposal.add_argument("records", type=Path, help="a file with some records, one JSON value a line")
+    proposal.set_defaults(run=_guess)
 
     names = _command(commands, "estimators", "the estimators of the class mix by name, and what each needs")
     names.set_defaults(run=_estimators)
@@ -142,7 +148,13 @@ def _estimators(_given: argparse.Namespace) -> int:
     return estimators()
 
 
+def _guess(given: argparse.Namespace) -> int:
+    from monitor.commands.guess import guessed
+
+    return guessed(given.records)
+
+
 def _check(given: argparse.Namespace) -> int:
     from monitor.commands.check import check
 
-    return check(given.config)
+    return check(given.config, given.events)

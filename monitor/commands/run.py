@@ -278,17 +278,22 @@ def _outline(path: Path, schema: StreamSchema) -> Outline:
     return outline
 
 
-def service(
-    config: Config, watched: Mapping[str, Watched], source: Source, sink: Sink, observers: Sequence[Observer]
-) -> Service:
-    """The service that a configuration describes."""
-    decoder = Decoder(
+def decoder_of(config: Config, watched: Mapping[str, Watched]) -> Decoder:
+    """What reads the records of the source."""
+    return Decoder(
         [stream.reference.schema for stream in watched.values()],
         segments={name: stream.segments for name, stream in config.streams.items()},
         identified=[name for name, stream in watched.items() if stream.identified or config.streams[name].evidence],
         times={name: TimeReading.of(stream.times) for name, stream in config.streams.items()},
         mapping=config.event,
     )
+
+
+def service(
+    config: Config, watched: Mapping[str, Watched], source: Source, sink: Sink, observers: Sequence[Observer]
+) -> Service:
+    """The service that a configuration describes."""
+    decoder = decoder_of(config, watched)
     pace = Pace(
         commit=config.pace.commit / 1e6, idle=config.pace.idle / 1e6, most_waiting=config.pace.max_waiting_events
     )

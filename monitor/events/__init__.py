@@ -4,8 +4,10 @@ from monitor.events.checks import Scored
 from monitor.events.decoding import DecodedBatch, Decoder, LateLabels, Rejected
 from monitor.events.extraction import segment_name, segment_values
 from monitor.events.generated import keyed_struct
+from monitor.events.guessing import guess
 from monitor.events.likely_scores import likely_scores
 from monitor.events.mapping import OWN_SHAPE, EventMapping
+from monitor.events.paths import FieldPath
 from monitor.events.reasons import Reason
 from monitor.events.timestamps import TimeReading
 
@@ -14,11 +16,13 @@ __all__ = [
     "DecodedBatch",
     "Decoder",
     "EventMapping",
+    "FieldPath",
     "LateLabels",
     "Reason",
     "Rejected",
     "Scored",
     "TimeReading",
+    "guess",
     "keyed_struct",
     "likely_scores",
     "segment_name",

@@ -25,7 +25,7 @@ class Unfolder:
     """Makes events of these types of records in the shape that a mapping describes."""
 
     def __init__(self, wires: Mapping[str, Wire], mapping: EventMapping) -> None:
-        self._streams = {name: _Stream(wire, mapping) for name, wire in wires.items()}
+        self._streams = {name: _MappedStream(wire, mapping) for name, wire in wires.items()}
         stream = mapping.located.get("stream")
         self._stream = stream if isinstance(stream, FieldPath) else None
 
@@ -61,7 +61,7 @@ class Unfolder:
         return self._streams[name].events(given)
 
 
-class _Stream:
+class _MappedStream:
     def __init__(self, wire: Wire, mapping: EventMapping) -> None:
         self._wire = wire
         self._asked = tuple(asked(wire.schema, wire.segment_fields, wire.identified, mapping))

@@ -1,0 +1,106 @@
+"""`[source.event]` through the commands: the same results as from our own shape, and what `check` and `guess` show."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from connectors.worlds import World
+from monitor import Reference
+from monitor.commands.cli import main
+
+WORLD = World(classes=("legit", "fraud"), priors=(0.8, 0.2), separation=1.5)
+NOON_MS = 1_795_003_200_000
+
+CONFIG = """
+[source]
+url = "jsonl:{events}"
+{mapping}
+[sink]
+url = "jsonl:results.jsonl"
+
+[streams.fraud-v3]
+reference = "fraud.ref"
+window = {{ size = "1m", lateness = "0s" }}
+"""
+MAPPING = """
+[source.event]
+stream = ""
+timestamp = "meta.at"
+posteriors = { legit = "out.0", fraud = "out.1" }
+features = { x1 = "in.x1", x2 = "in.x2" }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(1)
+    labels = rng.choice(2, 2_400, p=WORLD.priors)
+    inputs = rng.normal(size=(2_400, 4)) + WORLD.means[labels]
+    posteriors = WORLD.posteriors(inputs).round(4)
+    some = {"x1": inputs[:2_000, 0], "x2": inputs[:2_000, 1]}
+    Reference.fit(posteriors[:2_000], labels[:2_000], features=some, classes=WORLD.classes, estimator="em").save(
+        tmp_path / "fraud.ref"
+    )
+    own: list[dict[str, Any]] = []
+    other: list[dict[str, Any]] = []
+    for row in range(2_000, 2_400):
+        at, scores = NOON_MS + 200 * row, posteriors[row].tolist()
+        values = {"x1": round(inputs[row, 0], 3), "x2": round(inputs[row, 1], 3)}
+        own.append({"stream": "fraud-v3", "timestamp": at, "posteriors": scores, "features": values})
+        other.append({"meta": {"at": at, "host": "a"}, "out": scores, "in": values})
+    for name, events in (("own", own), ("other", other)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+        mapping = MAPPING if name == "other" else ""
+        (tmp_path / f"{name}.toml").write_text(CONFIG.format(events=f"{name}.jsonl", mapping=mapping))
+    return tmp_path
+
+
+def test_results_are_the_same_bytes_as_from_our_own_shape(folder: Path) -> None:
+    for name in ("own", "other"):
+        assert main(["replay", str(folder / f"{name}.toml"), "-o", str(folder / f"{name}.out")]) == 0
+    results = (folder / "own.out").read_bytes()
+    assert results.count(b"\n") == 2
+    assert (folder / "other.out").read_bytes() == results
+
+
+def test_a_check_shows_the_first_events_and_why_others_are_none(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(folder / "other.toml")]) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if "fraud-v3  |" in line]
+    assert len(shown) == 10
+    assert "legit 0." in shown[0]
+    assert "x1 " in shown[0]
+    (folder / "some.jsonl").write_text('{"out": [0.5]}\n\nno json\n')
+    assert main(["check", str(folder / "other.toml"), "--events", str(folder / "some.jsonl")]) == 0
+    shown = capsys.readouterr().out.splitlines()[-3:]
+    assert ["wrong-classes" in shown[0], "empty" in shown[1], "not-json" in shown[2]] == [True] * 3
+
+
+def test_every_problem_of_a_mapping_stops_the_start(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = folder / "other.toml"
+    config.write_text(
+        config.read_text().replace("out.1", "out..1").replace("x2 =", "x3 =").replace("stream =", "strm =")
+    )
+    assert main(["check", str(config)]) == 2
+    said = capsys.readouterr().err
+    assert "source.event.strm: there is no such setting (did you mean 'stream'?)" in said
+    config.write_text(config.read_text().replace("strm =", "stream ="))
+    assert main(["check", str(config)]) == 2
+    assert "source.event: want a path such as data.scores.0, got 'out..1'" in capsys.readouterr().err
+    config.write_text(config.read_text().replace("out..1", "out.1"))
+    assert main(["check", str(config)]) == 2
+    assert "source.event: features: there is no path to 'x2'" in capsys.readouterr().err
+
+
+def test_a_guess_can_be_pasted_into_the_configuration(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["guess", str(folder / "other.jsonl")]) == 0
+    table = capsys.readouterr().out
+    assert 'posteriors = "out"' in table
+    (folder / "other.toml").write_text(CONFIG.format(events="other.jsonl", mapping=table))
+    for name in ("own", "other"):
+        assert main(["replay", str(folder / f"{name}.toml"), "-o", str(folder / f"{name}.out")]) == 0
+    assert (folder / "other.out").read_bytes() == (folder / "own.out").read_bytes()
