@@ -1,20 +1,23 @@
 """Files with one record a line, plain or gzip, a directory of them, or standard input; and results into files.
 
 `jsonl:PATH` and `jsonl:-`. Positions are byte offsets of line starts (of the uncompressed text for .gz). A file is
-a partition, named after the file, so a directory may move but its files may not be renamed between runs.
+a partition, named after the file, so a directory may move but its files may not be renamed between runs. One file that
+is followed may rotate (`rotation`).
 """
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from connectors.lines import GzipText, Lines, PlainText, StandardInput, TextSource
+from connectors.lines import Lines
 from connectors.resultfiles import ResultFileOptions, ResultFiles, StandardOutput
+from connectors.rotation import RotatedLog
+from connectors.texts import GzipText, PlainText, StandardInput, TextSource
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.limits import RECORD_BYTES
-from monitor.ports import Checkpoint, Progress, RawBatch, Reassignment, Sink, Source
+from monitor.ports import Checkpoint, Progress, RawBatch, Reassignment, Report, Sink, Source
 from monitor.ports.options import read
 
 STANDARD = "-"
@@ -88,6 +91,22 @@ def _read(kind: type[Any], options: Mapping[str, Any], where: str) -> Any:
     return table
 
 
+class _LineReader(Protocol):
+    """Yields the lines of one partition."""
+
+    def read(self) -> RawBatch | None: ...
+    @property
+    def finished(self) -> bool: ...
+
+
+class _WhereLinesStand(Protocol):
+    """Where they stand."""
+
+    def more(self) -> bool: ...
+    def mark(self, offset: int) -> str: ...
+    def close(self) -> None: ...
+
+
 class JsonlSource:
     """Reads one chunk of one file a poll, in turn, so that event times stay close to each other."""
 
@@ -95,7 +114,10 @@ class JsonlSource:
         """`path` None is standard input."""
         self._path = path
         self._options = options
-        self._lines: dict[str, Lines] = {}
+        self._lines: dict[str, _LineReader] = {}
+        self._places: dict[str, _WhereLinesStand] = {}
+        self._log: RotatedLog | None = None
+        """The only file, if it may rotate."""
         self._turn: list[str] = []
         self._came: dict[str, Progress | None] = {}
         self._marks: dict[str, tuple[int, str]] = {}
@@ -105,6 +127,8 @@ class JsonlSource:
     def start(self, checkpoint: Checkpoint | None) -> Collection[str]:
         """Open the files that are there, each at its offset in the checkpoint."""
         progress = checkpoint.progress if checkpoint else {}
+        if self._path is not None and self._rotates(self._path, progress):
+            return self._start_log(self._path, progress)
         texts = self._texts()
         for name, text in texts.items():
             self._open(name, text, progress.get(name, Progress(0)))
@@ -127,11 +151,17 @@ class JsonlSource:
 
     def mark(self, partition: str, offset: int) -> str:
         """What stands in a file before an offset; asked of each file with each commit, and read where that moved."""
+        if self._log is not None:
+            return self._log.mark(offset) if partition == self._log.path.name else ""
         known = self._marks.get(partition)
-        lines = self._lines.get(partition)
-        if lines is not None and (known is None or known[0] != offset):
-            known = self._marks[partition] = (offset, lines.text.mark(offset))
+        place = self._places.get(partition)
+        if place is not None and (known is None or known[0] != offset):
+            known = self._marks[partition] = (offset, place.mark(offset))
         return "" if known is None else known[1]
+
+    def report(self) -> Report:
+        """Of a log that rotates: how often records of it were nowhere."""
+        return Report(skipped=self._log.skipped if self._log is not None else 0)
 
     def partitions(self) -> Sequence[str]:
         """The files that are not read to their end."""
@@ -140,7 +170,7 @@ class JsonlSource:
     def waiting(self, partition: str) -> bool:
         """Whether the file has more than what was read of it."""
         lines = self._lines.get(partition)
-        return lines is not None and not lines.finished and lines.text.more()
+        return lines is not None and not lines.finished and self._places[partition].more()
 
     @property
     def finished(self) -> bool:
@@ -150,12 +180,29 @@ class JsonlSource:
 
     def close(self) -> None:
         """Close what is open."""
-        for lines in self._lines.values():
-            lines.text.close()
+        for place in self._places.values():
+            place.close()
 
     @property
     def _name(self) -> str:
         return "standard input" if self._path is None else str(self._path)
+
+    def _rotates(self, path: Path, progress: Mapping[str, Progress]) -> bool:
+        """Whether it is one file that is followed. Between two files of a log there may be none of its name."""
+        if not self._options.follow or path.suffix == ".gz":
+            return False
+        return path.is_file() or (path.name in progress and not path.exists())
+
+    def _start_log(self, path: Path, progress: Mapping[str, Progress]) -> Collection[str]:
+        name = path.name
+        self._log = RotatedLog(path, self._options.max_record_bytes, CHUNK_BYTES)
+        if name in progress:
+            self._log.resume(progress[name].offset, progress[name].mark)
+        else:
+            self._log.start()
+        self._lines[name] = self._places[name] = self._log
+        self._turn.append(name)
+        return progress.keys() - {name}
 
     def _texts(self) -> dict[str, TextSource]:
         if self._path is None:
@@ -182,6 +229,7 @@ class JsonlSource:
                 "beginning, give it a name of its own in a directory that is read, or write to new results"
             )
         self._lines[name] = Lines(name, text, offset, self._options.max_record_bytes, CHUNK_BYTES)
+        self._places[name] = text
         self._turn.append(name)
 
     def _look_for_files(self) -> None:
@@ -207,8 +255,8 @@ class JsonlSource:
 
     def _wait(self, timeout: float) -> None:
         """Standard input says when there is more; files have to be asked again."""
-        standard = self._lines.get(STANDARD) if self._path is None else None
-        if standard is None or not isinstance(standard.text, StandardInput):
-            time.sleep(timeout)
+        standard = self._places.get(STANDARD) if self._path is None else None
+        if isinstance(standard, StandardInput):
+            standard.wait(timeout)
         else:
-            standard.text.wait(timeout)
+            time.sleep(timeout)

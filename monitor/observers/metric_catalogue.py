@@ -210,7 +210,7 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("stalled_seconds", "gauge", "For how long records have waited in some partition without being read."),
     Spec("fetch_errors", "counter", "Requests for records that failed and were made again."),
     Spec("partitions_lost", "counter", "Partitions taken away because the group gave this process up."),
-    Spec("records_skipped", "counter", "Records deleted before they could be read."),
+    Spec("records_skipped", "counter", "Records deleted before they were read; 1 for a gap in a log that rotates."),
     Spec("last_turn_timestamp_seconds", "gauge", "When the loop last turned, or published a window."),
     Spec("last_commit_timestamp_seconds", "gauge", "When it last committed."),
     Spec("start_timestamp_seconds", "gauge", "When this process started."),

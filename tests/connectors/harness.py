@@ -11,10 +11,11 @@ import msgspec
 import numpy as np
 
 from connectors.jsonl import JsonlSource
-from connectors.lines import Lines, PlainText
+from connectors.lines import Lines
 from connectors.memory import MemoryLog, MemorySink, MemorySource
 from connectors.resultfiles import ResultFileOptions, ResultFiles
 from connectors.synthetic import SyntheticOptions, SyntheticSource
+from connectors.texts import PlainText
 from connectors.worlds import Period
 from monitor.ports import Checkpoint, Progress, RawBatch, Sink, Source
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.jsonl import JsonlOptions, JsonlSource
-from connectors.lines import StandardInput
+from connectors.texts import StandardInput
 from monitor.commands.connectors import open_source
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.ports import Checkpoint, Progress
@@ -81,6 +81,7 @@ def test_a_followed_file_yields_a_line_only_once_it_is_whole(tmp_path: Path) -> 
         file.write(b"o\nthree\n")
     assert source.waiting("p")
     assert [list(batch.records) for batch in source.poll(0)] == [[b"two", b"three"]]
+    source.close()
 
 
 def test_a_new_file_in_a_followed_directory_comes_as_a_new_partition(
@@ -116,13 +117,14 @@ def test_a_file_that_is_not_the_one_that_was_read_is_an_error(
         opened(JsonlSource(tmp_path / "a"), {"a": offset})
 
 
-def test_a_file_that_is_replaced_while_it_is_read_is_an_error(tmp_path: Path) -> None:
+def test_a_file_of_a_directory_that_is_replaced_while_it_is_read_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"1\n")
-    source = opened(JsonlSource(path, JsonlOptions(follow=True)))
+    source = opened(JsonlSource(tmp_path, JsonlOptions(follow=True)))
     source.poll(0)
-    (tmp_path / "b").write_bytes(b"other, and longer\n")
-    (tmp_path / "b").replace(path)
+    other = tmp_path / ".other"
+    other.write_bytes(b"other, and longer\n")
+    other.replace(path)
     with pytest.raises(ConnectorError, match="replaced or cut"):
         source.poll(0)
 

@@ -1,0 +1,146 @@
+"""A log that rotates under load, followed by processes that are killed again and again.
+
+What they publish is what one run over the whole log publishes, byte for byte: no result shows where a file was cut off.
+Where a file is replaced while nobody has it open its rest is nowhere: then windows say so, and it is counted.
+"""
+
+import json
+import os
+import random
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from connectors.synthetic import SyntheticOptions, write
+from connectors.worlds import Period, World
+from monitor.reference.classifier import Reference
+from tests.processes import Process, finished, size, started, wait_until
+
+EVENTS, PIECES = 60_000, 60
+EVERY = 2
+"""Pieces between two rotations."""
+SECONDS, KILLS = 30, 8
+
+CONFIGURATION = """
+[source]
+url = "jsonl:{events}"
+{follow}
+
+[sink]
+url = "jsonl:{results}.jsonl"
+dead_letters = "{results}-rejected.jsonl"
+
+[pace]
+idle = "1h"
+
+[streams.demo]
+reference = "demo.ref"
+window = {{ size = "2m", lateness = "2s" }}
+"""
+
+
+def rename(path: Path, number: int) -> None:
+    path.rename(path.with_name(f"{path.name}.{1_000 + number}"))
+    path.touch()
+
+
+def copy_and_truncate(path: Path, number: int) -> None:
+    shutil.copy(path, path.with_name(f"{path.name}.{1_000 + number}"))
+    os.truncate(path, 0)
+
+
+def replace(path: Path, number: int) -> None:
+    new = path.with_name(f".{number}")
+    new.touch()
+    new.replace(path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Events, a reference, and what one run over all of them publishes."""
+    folder = tmp_path_factory.mktemp("rotation")
+    world = World(seed=5)
+    periods = (Period("calm", EVENTS // 2, malformed=0.01), Period("moved", EVENTS // 2, priors=(0.2, 0.3, 0.5)))
+    write(folder / "all.jsonl", SyntheticOptions(world=world, periods=periods))
+    holdout = world.holdout(5_000)
+    Reference.fit(
+        holdout.posteriors,
+        holdout.labels,
+        holdout.features,
+        classes=world.classes,
+        feature_names=world.features,
+        stream=world.stream,
+        estimator="em",
+    ).save(folder / "demo.ref")
+    (folder / "whole.toml").write_text(CONFIGURATION.format(events="all.jsonl", follow="", results="whole"))
+    finished(started(folder, "whole.toml"))
+    return folder
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("rotate", [rename, copy_and_truncate, replace])
+def test_each_event_of_a_log_that_rotates_is_in_one_window_or_the_gap_is_said_and_counted(
+    folder: Path, tmp_path: Path, rotate: Callable[[Path, int], None]
+) -> None:
+    shutil.copy(folder / "demo.ref", tmp_path)
+    log = tmp_path / "events.jsonl"
+    log.touch()
+    (tmp_path / "killed.toml").write_text(
+        CONFIGURATION.format(events="events.jsonl", follow="follow = true", results="killed")
+    )
+    writer = threading.Thread(target=written, args=(folder / "all.jsonl", log, rotate, SECONDS / PIECES))
+    process = started(tmp_path, "killed.toml")
+    said = b""
+    writer.start()
+    rng = random.Random(1)
+    for _ in range(KILLS):
+        before = size(tmp_path / "killed.jsonl.checkpoint")
+        wait_until(lambda: size(tmp_path / "killed.jsonl.checkpoint") > before or not writer.is_alive(), "a commit")  # noqa: B023
+        time.sleep(rng.uniform(0.0, 1.0))
+        said += killed(process)
+        process = started(tmp_path, "killed.toml")
+    writer.join()
+    expected = results(folder / "whole.jsonl")
+    # Two windows are still open: nothing came after them.
+    wait_until(lambda: len(results(tmp_path / "killed.jsonl")) >= len(expected) - 2, "all windows", 60)
+    process.terminate()
+    said += finished(process)
+    found = results(tmp_path / "killed.jsonl")
+    if rotate is not replace:
+        assert b"is nowhere" not in said
+        assert found == {key: expected[key] for key in found}
+        rejected = (tmp_path / "killed-rejected.jsonl").read_bytes()
+        assert (folder / "whole-rejected.jsonl").read_bytes().startswith(rejected)
+        return
+    whole = [key for key, line in found.items() if json.loads(line)["complete"]]
+    assert {key: found[key] for key in whole} == {key: expected[key] for key in whole}
+    assert (len(whole) < len(found)) == (b"is nowhere" in said)
+
+
+def written(events: Path, log: Path, rotate: Callable[[Path, int], None], pause: float) -> None:
+    """All events, piece after piece. What a writer has open goes with the file: here it opens it for each piece."""
+    lines = events.read_bytes().splitlines(keepends=True)
+    length = len(lines) // PIECES + 1
+    for number, first in enumerate(range(0, len(lines), length)):
+        with log.open("ab") as file:
+            file.writelines(lines[first : first + length])
+        time.sleep(pause)
+        if number % EVERY == EVERY - 1:
+            rotate(log, number)
+
+
+def killed(process: Process) -> bytes:
+    process.kill()
+    return process.communicate()[1]
+
+
+def results(path: Path) -> Mapping[str, str]:
+    """By window, each once."""
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    windows = {json.loads(line)["window"]: line for line in lines if line.endswith("\n")}
+    assert len(windows) == sum(line.endswith("\n") for line in lines)
+    return windows
