@@ -50,6 +50,13 @@ CREATE TEMP TABLE wanted (row INTEGER PRIMARY KEY, id TEXT NOT NULL);
 
 FORMAT = 1
 
+# A limit on the size of files shows as the second.
+_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+_NO_ROOM = (
+    "the disk is full, or the file may not grow. Make room there, or let less wait in `labels` (`wait`, `max_events`), "
+    "and start again: nothing is lost, what was not committed is read again"
+)
+
 # An id is joined through the temporary table, in memory: one statement for all rows of a window. Without statistics
 # SQLite would walk through all labels in the order of their marks instead, so each statement names its index.
 _JOIN = """
@@ -303,7 +310,8 @@ class LabelStore:
     def close(self) -> None:
         """What was not flushed comes again with the records that are read again."""
         with self._trouble():
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # a full disk has ended it
+                self._db.execute("ROLLBACK")
             self._db.close()
 
     def _check_format(self) -> None:
@@ -317,7 +325,8 @@ class LabelStore:
         try:
             yield
         except sqlite3.Error as error:
-            raise ConnectorError(f"{self.path}: the store of late labels: {error}") from error
+            full = getattr(error, "sqlite_errorcode", None) in _FULL
+            raise ConnectorError(f"{self.path}: the store of late labels: {_NO_ROOM if full else error}") from error
 
 
 def _places(offsets: Labels) -> Labels:
