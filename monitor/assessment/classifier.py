@@ -24,6 +24,7 @@ from monitor.assessment.mix_rule import USUAL, MixRule
 from monitor.assessment.performance import Performance, performance, positive_class, too_few
 from monitor.assessment.prevalence import BasedOn, Prevalence, published
 from monitor.assessment.verdict import TOO_FEW, Evidence, Verdict, decide
+from monitor.assessment.viewed import Viewed
 from monitor.assessment.window_tests import FeatureShift, Test, feature_shifts, mix_moved, tests_of
 from monitor.calibration import Calibration
 from monitor.errors import InputError
@@ -53,8 +54,8 @@ SINGLE = np.finfo(np.float32)
 """Windows are compared at the resolution that scores are written with, which may be single precision."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Assessment:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Assessment(Viewed):
     """Everything that is known about one window. `to_json` is the message of contract 2."""
 
     key: WindowKey

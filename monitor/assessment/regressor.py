@@ -21,6 +21,7 @@ from monitor.assessment.regressor_evidence import AdaptBy, RelationFound, eviden
 from monitor.assessment.regressor_feed import implied
 from monitor.assessment.regressor_view import RelationReference
 from monitor.assessment.verdict import RegressionEvidence, Verdict, decide_regression
+from monitor.assessment.viewed import Viewed
 from monitor.assessment.window_tests import FeatureShift, Test, of_moves
 from monitor.errors import InputError
 from monitor.ports.schema import PREDICTION
@@ -51,8 +52,8 @@ ALL = np.ones(1)
 """The class mix of a stream without classes."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RegressionAssessment:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RegressionAssessment(Viewed):
     """Everything that is known about one window of a regression stream."""
 
     key: WindowKey

@@ -159,6 +159,11 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def facts_by_name() -> Mapping[str, VerdictFacts]:
+    """The same for whoever reads verdicts as text, the gravest last."""
+    return {str(verdict): FACTS[verdict] for verdict in Verdict}
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The six questions that a verdict rests on."""

@@ -22,6 +22,7 @@ Of a regressor's events, and the few labels that come, it says whether the label
   shiftwatch check shiftwatch.toml                   what would a run do?
   shiftwatch run shiftwatch.toml                     watch, until stopped
   shiftwatch replay shiftwatch.toml -o results.jsonl the same over files, once, with a summary
+  shiftwatch report results.jsonl -o report.html     what happened, as a page to send
 """
 
 CONFIGURATION = """\
@@ -77,10 +78,11 @@ def parser() -> argparse.ArgumentParser:
     names = _command(commands, "estimators", "the estimators of the class mix by name, and what each needs")
     names.set_defaults(run=_estimators)
 
-    from monitor.commands import state
+    from monitor.commands import report, state
     from monitor.commands.reference import add_parser
 
     add_parser(commands)
+    report.add_parser(commands)
     state.add_parser(commands)
     return top
 

@@ -16,6 +16,8 @@ from monitor.pages.words import number
 WIDE, TALL = 1000, 100
 GAP = 0.06
 HEADROOM = 1.05
+EXPECTED_APART = 0.002
+"""Of a share: less cannot be seen."""
 
 
 class Sketched(Protocol):
@@ -80,9 +82,9 @@ def distribution(sketch: Sketched) -> Distribution:
     bars = "".join(frame.bar(at + GAP, at + 1 - GAP, 0, cell.now) for at, cell in enumerate(shown) if cell.now)
     along = range(len(shown) + 1)
     marks = [DrawnPath("now-bars", bars)]
-    marks.append(DrawnPath("reference", frame.steps(along, [cell.reference for cell in shown])))
-    if any(abs(cell.expected - cell.reference) > 0.001 for cell in shown):
-        marks.append(DrawnPath("expected", frame.steps(along, [cell.expected for cell in shown])))
+    marks.append(DrawnPath("reference", frame.stairs(along, [cell.reference for cell in shown])))
+    if any(abs(cell.expected - cell.reference) > EXPECTED_APART for cell in shown):
+        marks.append(DrawnPath("expected", frame.stairs(along, [cell.expected for cell in shown])))
     ticks = _ticks(sketch.edges, first, len(shown)) if ranges else ()
     return Distribution(tuple(shown), tuple(marks), ticks, top, values)
 

@@ -53,8 +53,12 @@ class Frame:
 
     def steps(self, edges: Sequence[float], heights: Iterable[float]) -> str:
         """A histogram as an outline that ends on the ground."""
-        tops = "".join(f"V{self.y(height)}H{self.x(edge)}" for height, edge in zip(heights, edges[1:], strict=True))
-        return f"M{self.x(edges[0])} {self.y(0)}{tops}V{self.y(0)}Z"
+        return f"M{self.x(edges[0])} {self.y(0)}{self._tops(edges, heights)}V{self.y(0)}Z"
+
+    def stairs(self, edges: Sequence[float], heights: Iterable[float]) -> str:
+        """The tops of a histogram, without its sides."""
+        tops = self._tops(edges, heights)
+        return f"M{self.x(edges[0])} {tops.partition('H')[0].removeprefix('V')}{tops}"
 
     def level(self, value: float) -> str:
         """A line across the frame."""
@@ -64,6 +68,9 @@ class Frame:
         """Where both axes say the same."""
         end = min(self.right, self.high)
         return self.line((0, end), (0, end))
+
+    def _tops(self, edges: Sequence[float], heights: Iterable[float]) -> str:
+        return "".join(f"V{self.y(height)}H{self.x(edge)}" for height, edge in zip(heights, edges[1:], strict=True))
 
     def _points(self, xs: Iterable[float], ys: Iterable[float]) -> list[str]:
         return [f"{self.x(x)} {self.y(y)}" for x, y in zip(xs, ys, strict=True)]

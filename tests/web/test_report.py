@@ -1,0 +1,206 @@
+"""The report of a period: what it says, that it needs nothing else, and what it looks like in a real browser."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from monitor.assessment import assess, assess_regression, rfc3339
+from monitor.assessment.verdict import facts_by_name
+from monitor.commands.cli import main
+from monitor.pages.messages import read
+from monitor.pages.report import PeriodReport
+from monitor.pages.story import Gathering
+from tests.assessment import worlds
+from tests.service import regression_streams
+from tests.web.browser import Browser, chromium
+from tests.web.day import DAY, START, STREAMS, day
+
+WATCHED = ("churn-de", "spam-be", "lead-score-be")
+WINDOWS = 16
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stream that has moved, one that came back, and a calm one."""
+    path = tmp_path_factory.mktemp("day") / "results.jsonl"
+    path.write_bytes(b"\n".join(day(WATCHED, WINDOWS)) + b"\n")
+    return path
+
+
+def made(lines: Iterator[bytes] | list[bytes]) -> PeriodReport:
+    gathering = Gathering()
+    for line in lines:
+        if (message := read(line)) is not None:
+            gathering.add(message)
+    return PeriodReport.of(gathering.stories(), facts_by_name())
+
+
+def altered(line: bytes, **changes: object) -> bytes:
+    return json.dumps({**json.loads(line), **changes}).encode()
+
+
+def window(line: bytes, number: int, verdict: str) -> bytes:
+    """The same as another window of that number."""
+    start, end = (f"2026-01-01T{number + at:02}:00:00.000000Z" for at in (0, 1))
+    return altered(line, window=f"w{number}", start=start, end=end, verdict=verdict, baselines={})
+
+
+def test_streams_that_have_moved_come_first_and_are_told_in_words(results: Path, tmp_path: Path) -> None:
+    report = made(results.read_bytes().splitlines())
+    assert [(section.name, section.state) for section in report.sections] == [
+        ("churn-de", "moved"),
+        ("spam-be", "over"),
+        ("lead-score-be", "calm"),
+    ]
+    assert report.summary == "1 of 3 streams has moved and not come back; 1 moved and came back; the other 1 was calm."
+    assert "since 12:00: invoice" in report.sections[0].words
+    assert main(["report", str(results), "-o", str(tmp_path / "day.md")]) == 0
+    told = (tmp_path / "day.md").read_text(encoding="utf-8")
+    assert "- **churn-de**: Inputs have moved since 12:00: invoice." in told
+    assert "lead-score-be" not in told, "nothing has happened to it"
+
+
+def test_the_page_needs_nothing_else_and_draws_what_moved(results: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "results.jsonl.gz"
+    packed.write_bytes(gzip.compress(results.read_bytes()))
+    assert main(["report", str(packed), "-o", str(tmp_path / "day.html")]) == 0
+    page = (tmp_path / "day.html").read_text(encoding="utf-8")
+    assert "http:" not in page
+    assert "https:" not in page
+    assert "invoice is" in page, "the map that explains it"
+    assert page.count('class="now-bars"') >= 3 * 4, "every feature and score of the three streams"
+
+
+def test_a_period_is_cut_out_and_one_without_a_window_is_an_error(results: Path, tmp_path: Path) -> None:
+    out = tmp_path / "morning.md"
+    assert main(["report", str(results), "--to", "2026-01-01T12:00:00Z", "-o", str(out)]) == 0
+    assert "1 of 3" not in out.read_text(encoding="utf-8"), "all was calm until noon"
+    assert main(["report", str(results), "--from", "2030-01-01", "-o", str(out)]) == 1
+    assert main(["report", str(results), "-o", str(tmp_path / "day.doc")]) == 1
+    with pytest.raises(SystemExit):
+        main(["report", str(results), "--from", "yesterday", "-o", str(out)])
+
+
+def test_a_line_that_is_being_written_is_passed_over_and_a_broken_one_is_named(results: Path, tmp_path: Path) -> None:
+    growing, broken = tmp_path / "growing.jsonl", tmp_path / "broken.jsonl"
+    growing.write_bytes(results.read_bytes() + b'{"schema": "shiftwatch.win')
+    assert main(["report", str(growing), "-o", str(tmp_path / "day.md")]) == 0
+    broken.write_bytes(b"not json\n" + results.read_bytes())
+    assert main(["report", str(broken), "-o", str(tmp_path / "day.md")]) == 1
+
+
+def test_single_windows_are_no_episodes_and_verdicts_in_between_cut_none(results: Path) -> None:
+    line = results.read_bytes().splitlines()[0]
+    verdicts = ["stable", "prior-shift", "stable", "stable", "prior-shift", "stable", "prior-shift", "unexplained",
+                "prior-shift", "stable", "stable", "stable", "covariate-shift", "covariate-shift"]  # fmt: skip
+    story = made([window(line, number, verdict) for number, verdict in enumerate(verdicts)]).sections[0].story
+    assert [(episode.verdict, len(episode.windows)) for episode in story.episodes] == [
+        ("prior-shift", 5),
+        ("covariate-shift", 2),
+    ]
+    assert story.alone == 1
+    assert story.lasts
+    calm = made([window(line, number, "insufficient-data") for number in range(3)]).sections[0]
+    assert calm.state == "few"
+
+
+def test_whatever_comes_from_outside_is_text(results: Path) -> None:
+    line = results.read_bytes().splitlines()[-1]
+    page = made([altered(line, stream="<script>alert(1)</script>", reasons=["<b>bold</b>"], verdict="prior-shift")])
+    assert "<script>alert" not in page.html()
+    assert "<b>bold" not in page.html()
+
+
+def test_labels_alarms_and_segments_are_told_too(results: Path) -> None:
+    lines = results.read_bytes().splitlines()[-WINDOWS:]
+    last = json.loads(lines[-1])
+    outcome = {
+        "schema": "shiftwatch.outcome.v1", "stream": last["stream"], "window": last["window"], "start": last["start"],
+        "end": last["end"], "classes": {"warm": {"realised": 0.21}},
+        "performance": {"roc_auc": {"realised": 0.91, "lower": 0.88, "upper": 0.94}},
+    }  # fmt: skip
+    alarm = {
+        "schema": "shiftwatch.alarm.v1", "stream": last["stream"], "id": "a", "state": "raised", "series": "share",
+        "since": last["start"], "end": last["end"], "reason": "share of warm rises",
+    }  # fmt: skip
+    segment = altered(lines[-1], segment="country=BE", window="s")
+    report = made([*lines, segment, json.dumps(outcome).encode(), json.dumps(alarm).encode()])
+    page = report.html()
+    assert "share of warm rises" in page
+    assert "country=BE" in page
+    assert "0.91 (0.88 to 0.94)" in page
+    assert 'class="truth"' in page
+
+
+def test_one_window_is_a_page_a_line_a_table_and_a_picture() -> None:
+    def change(x):
+        x[:, 3] += 0.8
+
+    found = assess(worlds.window(2_000, 3, change=change), worlds.reference())
+    assert repr(found).startswith("<Assessment, covariate-shift, 2,000 events: x3 ")
+    assert "\n" not in repr(found)
+    report = found.report()
+    assert report.markdown().count("Inputs have moved: x3") == 2
+    assert found._repr_html_().startswith("<iframe")
+    table = found.to_frame()
+    assert list(table.index) == ["x0", "x1", "x2", "x3"]
+    assert table.loc["x3", "moved"]
+    pytest.importorskip("matplotlib")
+    assert [axes.get_title() for axes in found.plot().axes][-1] == "x3"
+
+
+def test_a_regressors_window_is_shown_as_well() -> None:
+    found = assess_regression(regression_streams.window(shift=0.5, labelled=0.1), regression_streams.reference())
+    assert "Inputs have moved" in found.report().markdown()
+    assert "prediction" in found.report().html()
+
+
+def many(results: Path, folder: Path, streams: int, windows: int) -> Path:
+    """A day of so many streams, of the windows of three."""
+    lines = [json.loads(line) for line in results.read_bytes().splitlines()]
+    path = folder / "many.jsonl"
+    with path.open("wb") as out:
+        for name in range(streams):
+            own = lines[name % 3 * WINDOWS :][:WINDOWS]
+            for number in range(windows):
+                start, end = (START + DAY * (number + at) // windows for at in (0, 1))
+                times = {"start": rfc3339(start), "end": rfc3339(end)}
+                one = {**own[number * WINDOWS // windows], **times, "stream": STREAMS[name], "window": f"{number}"}
+                out.write(json.dumps(one).encode() + b"\n")
+    return path
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    with chromium(tmp_path) as opened:
+        yield opened
+
+
+@pytest.mark.acceptance
+@pytest.mark.skipif(shutil.which("chromedriver") is None, reason="chromedriver is not installed")
+def test_a_day_of_sixty_streams_opens_at_once_and_can_be_searched_folded_and_printed(
+    results: Path, tmp_path: Path, browser: Browser
+) -> None:
+    out = tmp_path / "report.html"
+    assert main(["report", str(many(results, tmp_path, 60, 96)), "-o", str(out)]) == 0
+    assert out.stat().st_size < 5_000_000
+    for width, height, phone in ((1440, 900, False), (390, 844, True)):
+        browser.size(width, height, phone=phone)
+        browser.go(out.as_uri())
+        took = browser.run("return performance.getEntriesByType('navigation')[0].loadEventEnd")
+        assert took < 2_000
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out"
+    browser.run(
+        "const find = document.getElementById('find'); find.value = 'invoice'; find.dispatchEvent(new Event('input'))"
+    )
+    shown = "return [...document.querySelectorAll('main > section[id]')].filter((part) => !part.hidden).length"
+    assert browser.run(shown) == 20, "one stream of three"
+    browser.run("document.querySelector('summary').click()")
+    assert browser.run("return document.querySelector('details').open")
+    assert browser.complaints() == []
+    assert main(["report", str(results), "-o", str(tmp_path / "report.pdf")]) == 0
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
