@@ -60,10 +60,10 @@ def error(mixture, x, y):
     return float(np.mean(np.min((y[:, None] - mixture.component_means(x)) ** 2, axis=1)))
 
 
-def introductory_run(seed, events):
-    """One draw of section 4.1: the three errors, and whether the chains met."""
+def introductory_run(seed, events, noise=3):
+    """One draw of section 4.1, with sigma times `noise`: the three errors, and whether the chains met."""
     rng = np.random.default_rng(seed)
-    now = changed([[3, 3, 3]], [3])
+    now = changed([[3, 3, 3]], [noise])
     old = inputs(1_000, rng)
     reference = MixtureOfRegressions(2, random_state=seed).fit(old, targets(POPULATION, old, rng))
     x = inputs(events, rng, low=0.0)

@@ -1,6 +1,7 @@
 """What Al-Otaibi et al. measure: trees under made-up shifts, and between regions and seasons; and weighted trees."""
 
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
@@ -13,37 +14,39 @@ from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts import VersatileTreeClassifier
 from tests.bench import trees
 from tests.bench.papers.data import columns, keel
-from tests.bench.trees_data import threenorm
+from tests.bench.trees_data import from_folder, threenorm
 
-SETS = ("phoneme", "bupa", "pima", "wisconsin", "magic", "ring", "ionosphere")  # of KEEL; threenorm is made
-MAX_ROWS = 500
+SETS = ("phoneme", "bupa", "pima", "wisconsin", "magic", "ring", "ionosphere")  # of KEEL
+SHIFTS = (*trees.SHIFTS, "raw cubes")
 METHODS = ("VM", "OM", "KMM", "importance")
 CONTEXTS = {
     "AutoMPG": ("Auto.csv", "origin", ("displacement", "horsepower", "weight", "acceleration"), "mpg"),
     "Bike Sharing": ("Bikeshare.csv", "season", ("temp", "atemp", "hum", "windspeed"), "bikers"),
 }
 KMM_BOUND = 10.0
+LEAF, LEAVES = 5, (1, 2, 5, 10, 20)
 
 
-def table_2(name: str) -> Vector:
-    """(kinds of shift, the paper's six methods): accuracies by five-fold cross-validation, the mean over the "
-    "contexts."""
-    if name == "threenorm":
-        x, y = threenorm(np.random.default_rng(7), 1_000)
-    else:
-        ((_, x, y),) = keel([name])
-    rows = np.random.default_rng(0).permutation(y.size)[:MAX_ROWS]
-    x, y = x[rows], y[rows]
-    found: dict[str, list[list[float]]] = {shift: [] for shift in trees.SHIFTS}
+def data_sets(folder: Path | None) -> dict[str, tuple[Matrix, Labels]]:
+    """Those of table 2: Threenorm is made, Sonar is in the folder of UCI tables, the others are KEEL's."""
+    tables = [("threenorm", *threenorm(np.random.default_rng(7), 1_000)), *keel(SETS)]
+    if folder is not None:
+        tables += [one for one in from_folder(folder, skip=set()) if one[0] == "sonar"]
+    return {name: (x, y) for name, x, y in tables}
+
+
+def table_2(x: Matrix, y: Labels) -> Vector:
+    """(SHIFTS, the paper's six methods): accuracies by five-fold cross-validation, the mean over the contexts."""
+    found: dict[str, list[list[float]]] = {shift: [] for shift in SHIFTS}
     for fold, (train, test) in enumerate(StratifiedKFold(5, shuffle=True, random_state=0).split(x, y)):
-        tree = VersatileTreeClassifier(min_samples_leaf=5, random_state=0).fit(x[train], y[train])
-        for shift, move in trees.contexts(x[train], fold):
+        tree = VersatileTreeClassifier(min_samples_leaf=LEAF, random_state=0).fit(x[train], y[train])
+        for shift, move in [*trees.contexts(x[train], fold), ("raw cubes", lambda rows: rows**3)]:
             moved = move(x[test])
             found[shift].append([trees.adapted_accuracy(tree, method, moved, y[test]) for method in trees.PAPERS])
-    return np.ravel([np.mean(found[shift], axis=0) for shift in trees.SHIFTS])
+    return np.ravel([np.mean(found[shift], axis=0) for shift in SHIFTS])
 
 
-def contexts(name: str, own_mean: bool) -> Vector:
+def contexts(name: str, own_mean: bool, leaf: int = LEAF) -> Vector:
     """(pairs of contexts, methods): a tree of the one, deployed on the other; the target above its mean.
 
     The mean is the whole table's, as the text has it, or each context's own.
@@ -59,16 +62,16 @@ def contexts(name: str, own_mean: bool) -> Vector:
             side: (values[rows] > (values[rows] if own_mean else values).mean()).astype(np.int64)
             for side, rows in (("here", here), ("there", there))
         }
-        found.append(transferred(x[here], labels["here"], x[there], labels["there"]))
+        found.append(transferred(x[here], labels["here"], x[there], labels["there"], leaf))
     return np.ravel(found)
 
 
-def transferred(x: Matrix, y: Labels, target: Matrix, truth: Labels) -> list[float]:
+def transferred(x: Matrix, y: Labels, target: Matrix, truth: Labels, leaf: int) -> list[float]:
     """Accuracy in the target of METHODS: nothing of it is labelled."""
-    tree = VersatileTreeClassifier(min_samples_leaf=5, random_state=0).fit(x, y)
+    tree = VersatileTreeClassifier(min_samples_leaf=leaf, random_state=0).fit(x, y)
     said = [tree.adapt(target, strategy="versatile", correction="none").predict(target), tree.predict(target)]
     said += [
-        DecisionTreeClassifier(min_samples_leaf=5, random_state=0).fit(x, y, weights).predict(target)
+        DecisionTreeClassifier(min_samples_leaf=leaf, random_state=0).fit(x, y, weights).predict(target)
         for weights in (kernel_mean_matching(x, target), importance(x, target))
     ]
     return [float(np.mean(one == truth)) for one in said]

@@ -1,33 +1,34 @@
 """Caelen (2019), "Quantification and learning algorithms to manage prior probability shift": examples and chapter 7.
 
-Algorithm 3 on the 16 of the 25 data sets that can be had, 8 splits of each with logistic models (the thesis
-has 100; processor time was scarce; `SPLITS` says how many, forests are coded and have none yet), of no data set more
-than 2,000 rows. Errata that matter: "mse" is a sum of
-squares, Algorithm 4 forgets to keep what it draws, EM-stop gives the mean after the last step before the weighted
-precision falls first. The thesis does not say how F1 is averaged over the classes: both ways are shown. A split in
-which a thinned class has a single row is left out: nothing can be cross-validated on it. Forests take the unseen rows
-of each tree where the thesis cross-validates. The errors "ours" are of EM on posteriors that were calibrated on the
-training rows' unseen scores.
+Algorithm 3 on the 16 of the 25 data sets that can be had, with as many splits as the tables below say (the thesis has
+100), of no data set more than 2,000 rows. "Logistic" is what scikit-learn's default was in 2019, one model a class;
+"softmax" is today's. Errata that matter: "mse" is a sum of squares, Algorithm 4 forgets to keep what it draws, EM-stop
+gives the mean after the last step before the weighted precision falls first. The thesis does not say how F1 is averaged
+over the classes: both ways are shown. A split in which a thinned class has a single row is left out: nothing can be
+cross-validated on it. Forests take the unseen rows of each tree where the thesis cross-validates. "em, calibrated" is
+ours: EM on posteriors that were calibrated on the training rows' unseen scores.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
-from scipy.stats import friedmanchisquare, rankdata, studentized_range, ttest_rel, wilcoxon
+from scipy.stats import ttest_rel
 
 from monitor import calibration
 from monitor.priors import bayes, counting, em, likelihood
 from tests.bench.papers import caelen_examples as examples
-from tests.bench.papers import caelen_runs
-from tests.bench.papers.caelen_print import ERRORS, SCORES, TESTS
-from tests.bench.papers.caelen_runs import BETAS, CLASSIFIERS, COLUMNS, MAX_ROWS, MODELS, QUANTIFIERS
+from tests.bench.papers import caelen_ranks, caelen_runs
+from tests.bench.papers.caelen_print import ERRORS, SCORES
+from tests.bench.papers.caelen_runs import BETAS, CLASSIFIERS, COLUMNS, KINDS, MAX_ROWS, QUANTIFIERS
 from tests.bench.papers.claims import Claim, Given, Study
 from tests.bench.papers.data import DataSet, of_caelen
 from tests.bench.tables import markdown
 
-SPLITS = {"logistic": 8, "random forest": 0}
+SPLITS = {"logistic": 50, "softmax": 20, "random forest": 10}
+PRINTED_KINDS = ("logistic", "random forest")
 CODE = (caelen_runs, bayes, calibration, counting, em, likelihood)
+LARGE = ("waveform", "abalone", "banknote_authentication", "segment", "letter", "magic", "penbased", "spambase")
 QUICK = ("iris", "wine", "balance")
 
 Found = dict[str, dict[str, np.ndarray]]
@@ -37,7 +38,7 @@ def measured(given: Given) -> Found:
     """By model and data set: (splits, intensities, columns)."""
     sets = list(_data_sets(given))
     found: Found = {}
-    for kind in (kind for kind in MODELS if SPLITS[kind]):
+    for kind in KINDS:
         rows = {
             (name, seed): given.cells.get(
                 f"caelen {kind} {name} {seed}", CODE, partial(caelen_runs.split, x, y, kind, seed)
@@ -63,9 +64,9 @@ def study(given: Given) -> Study:
     """The worked examples, the sentences of section 7.2, and its tables."""
     found = measured(given)
     said = examples.claims(4 if given.quick else examples.DRAWS)
-    for kind, tables in found.items():
-        said += _claims(kind, tables)
-    return Study(said, _body(found))
+    for kind in PRINTED_KINDS:
+        said += _claims(kind, found[kind])
+    return Study([*said, *_softmax(found)], _body(found))
 
 
 def _means(tables: dict[str, np.ndarray]) -> np.ndarray:
@@ -119,7 +120,8 @@ def _claims(kind: str, tables: dict[str, np.ndarray]) -> list[Claim]:
             f"{base[-1]:.4f}; {plain[-1]:.4f}, {stop[-1]:.4f}",
             base[-1] < min(plain[-1], stop[-1]),
             _paired(means, "base", "em-stop", -1)
-            + "; what is printed as base is the error of the training shares over the classes (line above)",
+            + f"; what is printed as base, the training shares' error over the classes, is {(source * ratio)[-1]:.4f} "
+            "here and would beat both",
         ),
         claim(
             "em-stop beats base up to .5" if logistic else "em-stop beats base up to .7",
@@ -135,12 +137,18 @@ def _claims(kind: str, tables: dict[str, np.ndarray]) -> list[Claim]:
             (stop < plain)[0 if logistic else 2 :].all(),
             _where_em_wins(tables, means),
         ),
-        claim(
-            "em beats em-stop at .1",
-            f"{printed['em'][0]:.4f}, {printed['em-stop'][0]:.4f}",
-            f"{plain[0]:.4f}, {stop[0]:.4f}",
-            (plain[0] < stop[0]) != logistic,
-            _paired(means, "em-stop", "em", 0),
+        *(
+            []
+            if logistic
+            else [
+                claim(
+                    "em beats em-stop at .1",
+                    f"{printed['em'][0]:.4f}, {printed['em-stop'][0]:.4f}",
+                    f"{plain[0]:.4f}, {stop[0]:.4f}",
+                    plain[0] < stop[0],
+                    _paired(means, "em-stop", "em", 0),
+                )
+            ]
         ),
         claim(
             "Table 7.7, acc-qp is never the best of em-stop, base, acc-qp",
@@ -158,24 +166,15 @@ def _claims(kind: str, tables: dict[str, np.ndarray]) -> list[Claim]:
         ),
         *_scores(kind, means, claim),
         _failures(kind, tables),
+        _clip_or_program(kind, tables),
         claim(
-            "(ours) chapter 8's question, clip or program: the quadratic program is no worse than clipping",
-            "-",
-            f"acc clipped {path(errors['acc'])}; acc-qp {path(qp)}",
-            (qp <= errors["acc"] * 1.02).all(),
-            f"at the intensities "
-            f"{', '.join(f'{b:.1f}' for b, w in zip(BETAS, qp > errors['acc'], strict=True) if w)} clipping is"
-            f" better; over all data sets and intensities the program is better in "
-            f"{_share(tables, 'acc-qp', 'acc'):.0%}, worse in {_share(tables, 'acc', 'acc-qp'):.0%}",
-        ),
-        claim(
-            "(ours) EM on calibrated posteriors beats em and em-stop",
-            "-",
+            "(ours) EM on calibrated posteriors beats em at every intensity",
+            path(plain),
             path(ours),
-            (ours < np.minimum(plain, stop)).mean() > 0.5,
-            f"em-stop {path(stop)}; soft counts (pacc) {path(errors['pacc'])}",
+            (ours < plain).all(),
+            _by_size(tables, "em, calibrated", "em"),
         ),
-        *_tests(kind, means),
+        *caelen_ranks.claims(kind, means),
     ]
     return said
 
@@ -208,26 +207,87 @@ def _where_em_wins(tables: dict[str, np.ndarray], means: np.ndarray) -> str:
     )
 
 
-def _share(tables: dict[str, np.ndarray], first: str, second: str) -> float:
-    a, b = (
-        np.concatenate([t[..., COLUMNS.index(f"{n}, priors")].ravel() for t in tables.values()])
-        for n in (first, second)
+def _by_size(tables: dict[str, np.ndarray], first: str, second: str) -> str:
+    """What calibration costs where there is little to calibrate on."""
+    gains = {True: [], False: []}
+    for name, table in tables.items():
+        a, b = (table[..., COLUMNS.index(f"{n}, priors")] for n in (first, second))
+        gains[name in LARGE].append(float(np.nanmean(b - a)))
+    return (
+        f"gain in the mean over the intensities: {np.mean(gains[False] or [np.nan]):+.4f} on data sets of fewer than "
+        f"1,000 rows, {np.mean(gains[True] or [np.nan]):+.4f} on the larger ones"
     )
-    there = np.isfinite(a) & np.isfinite(b)
-    return float(np.mean(a[there] < b[there] - 1e-9))
+
+
+def _windows(tables: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """All splits and intensities in one column by name."""
+    rows = np.concatenate([table.reshape(-1, len(COLUMNS)) for table in tables.values()])
+    rows = rows[np.isfinite(rows[:, 0])]
+    return {name: rows[:, i] for i, name in enumerate(COLUMNS)}
+
+
+def _clip_or_program(kind: str, tables: dict[str, np.ndarray]) -> Claim:
+    """Chapter 8 asks whether to clip the solution of ACC's system or to solve a program."""
+    at = _windows(tables)
+    singular, outside = at["singular"] > 0, at["outside of [0, 1]"] > 0
+
+    def errors(where: np.ndarray) -> tuple[float, float]:
+        clipped, program = (float(np.mean(at[f"{name}, priors"][where])) for name in ("acc", "acc-qp"))
+        return clipped, program
+
+    clipped, program = errors(outside)
+    smallest, any_one = errors(singular)
+    same, sound = errors(~singular & ~outside)
+    return Claim(
+        f"{kind}: (ours) chapter 8's question, clip or program: the program is better where the system has a solution "
+        f"that is no distribution",
+        "-",
+        f"{outside.sum()} windows of {outside.size}: clipped {clipped:.3f}, program {program:.3f}; in {singular.sum()} "
+        f"singular ones the smallest solution, clipped, {smallest:.3f}, program {any_one:.3f}; in all others both "
+        f"{same:.3f}",
+        program < clipped,
+        f"the program is better in {np.mean((at['acc-qp, priors'] < at['acc, priors'])[outside]):.0%} of these "
+        f"windows; with a distribution for a solution they agree: {same:.4f}, {sound:.4f}",
+    )
+
+
+def _softmax(found: Found) -> list[Claim]:
+    """Beside the default of 2019."""
+    old, new = (
+        {name: _mean(_means(found[kind]), f"{name}, priors") for name in ("em", "em-stop")}
+        for kind in ("logistic", "softmax")
+    )
+
+    def path(values: np.ndarray) -> str:
+        return ", ".join(f"{value:.4f}" for value in values)
+
+    return [
+        Claim(
+            "softmax: (ours) EM's errors are those of one model a class: with a softmax they are less than half at "
+            "every intensity",
+            path(np.array(ERRORS["logistic"]["em"])),
+            f"{path(new['em'])}; one model a class {path(old['em'])}",
+            bool((new["em"] < 0.5 * old["em"]).all()),
+            f"less at {np.sum(new['em'] < old['em'])} of {len(BETAS)} intensities",
+        ),
+        Claim(
+            "softmax: em-stop beats em at every intensity",
+            path(np.array(ERRORS["logistic"]["em-stop"])),
+            f"{path(new['em-stop'])}; em {path(new['em'])}",
+            bool((new["em-stop"] < new["em"]).all()),
+            f"better at {', '.join(f'{b}' for b, w in zip(BETAS, new['em-stop'] < new['em'], strict=True) if w)}: "
+            f"stopping early keeps near the training shares, near the truth where the shift is light; with one model a "
+            f"class better at {np.sum(old['em-stop'] < old['em'])} of {len(BETAS)}",
+        ),
+    ]
 
 
 def _where_acc_wins(tables: dict[str, np.ndarray]) -> str:
     """When ACC wins (chapter 8): by whether its system is sound, and how good the classifier is."""
-    column = {name: i for i, name in enumerate(COLUMNS)}
-    rows = np.concatenate([table.reshape(-1, len(COLUMNS)) for table in tables.values()])
-    rows = rows[np.isfinite(rows[:, 0])]
-    best = rows[:, column["acc-qp, priors"]] < np.minimum(
-        rows[:, column["em-stop, priors"]], rows[:, column["base, priors"]]
-    )
-    good = rows[:, column["oracle, F1 macro"]] > 0.9
-    sound = rows[:, column["singular"]] == 0
-    inside = sound & (rows[:, column["outside of [0, 1]"]] == 0)
+    at = _windows(tables)
+    best = at["acc-qp, priors"] < np.minimum(at["em-stop, priors"], at["base, priors"])
+    good, sound = at["oracle, F1 macro"] > 0.9, at["singular"] == 0
+    inside = sound & (at["outside of [0, 1]"] == 0)
     return (
         f"of single windows acc-qp is best in {best.mean():.0%}; where the system is singular "
         f"{best[~sound].mean():.0%}, where its "
@@ -341,45 +401,14 @@ def _failures(kind: str, tables: dict[str, np.ndarray]) -> Claim:
     )
 
 
-def _tests(kind: str, means: np.ndarray) -> list[Claim]:
-    """Table 7.5 over all data sets and intensities."""
-    values = [means[..., COLUMNS.index(f"{name}, priors")].ravel() for name in ("em", "em-stop", "base")]
-    there = np.isfinite(np.sum(values, axis=0))
-    values = [value[there] for value in values]
-    p, nemenyi, wilcoxons = TESTS[kind]
-    ranks = np.mean([rankdata(row) for row in np.array(values).T], axis=0)
-    ours = friedmanchisquare(*values).pvalue
-    pairs = (("em - base", 0, 2), ("em-stop - base", 1, 2), ("em-stop - em", 1, 0))
-    spread = np.sqrt(3 * 4 / (6 * there.sum()))
-    said = [
-        Claim(
-            f"{kind}: Table 7.5, Friedman's test tells em, em-stop and base apart",
-            f"p = {p:.2g}",
-            f"p = {ours:.2g}",
-            bool(ours < 0.05),
-        )
-    ]
-    for (name, i, j), paper, paper_w in zip(pairs, nemenyi, wilcoxons, strict=True):
-        found = float(studentized_range.sf(abs(ranks[i] - ranks[j]) / spread * np.sqrt(2), 3, np.inf))
-        signed = float(wilcoxon(values[i], values[j]).pvalue)
-        said.append(
-            Claim(
-                f"{kind}: Table 7.5, Nemenyi and Wilcoxon for {name}",
-                f"{paper:.2g}, {paper_w:.2g}",
-                f"{found:.2g}, {signed:.2g} (mean ranks {ranks[i]:.2f}, {ranks[j]:.2f})",
-                (found < 0.05) == (paper < 0.05),
-                f"{there.sum()} pairs of data set and intensity for the 225 in print; base as it is, and not as "
-                f"it is printed",
-            )
-        )
-    return said
-
-
 def _body(found: Found) -> str:
     parts = []
     for kind, tables in found.items():
         means = _means(tables)
-        parts.append(f"## {kind.capitalize()}: {len(tables)} data sets ({', '.join(tables)}), ours (paper)\n")
+        splits = len(next(iter(tables.values())))
+        parts.append(
+            f"## {kind.capitalize()}: {splits} splits of {len(tables)} data sets ({', '.join(tables)}), ours (paper)\n"
+        )
         for what, names, printed in (
             ("priors", QUANTIFIERS, ERRORS),
             ("F1 macro", CLASSIFIERS, SCORES),
@@ -388,7 +417,10 @@ def _body(found: Found) -> str:
             rows = [
                 [
                     f"{beta:.1f}",
-                    *(_beside(_mean(means, f"{name}, {what}")[b], printed[kind].get(name), b) for name in names),
+                    *(
+                        _beside(_mean(means, f"{name}, {what}")[b], printed.get(kind, printed["logistic"]).get(name), b)
+                        for name in names
+                    ),
                 ]
                 for b, beta in enumerate(BETAS)
             ]

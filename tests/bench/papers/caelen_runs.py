@@ -9,6 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import cross_val_predict, train_test_split
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -27,6 +28,8 @@ COLUMNS = (
     *(f"{name}, priors" for name in QUANTIFIERS), *(f"{name}, F1 macro" for name in CLASSIFIERS),
     *(f"{name}, F1 weighted" for name in CLASSIFIERS), *COUNTS, "source error per class",
 )  # fmt: skip
+KINDS = ("logistic", "softmax", "random forest")
+TREES = 200
 MAX_ROWS = 2_000  # of one data set, half of them for training: no single one takes most of the time
 CDE_REFITS = 10
 LEAST = 2  # rows of each class after thinning: with one row there is nothing to cross-validate
@@ -41,20 +44,27 @@ class Fitted:
     """Posteriors of the training rows by models that did not see them."""
 
 
-def logistic(x: Matrix, y: Labels) -> Fitted:
-    """scikit-learn's defaults; posteriors by five-fold cross-validation."""
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+def logistic(kind: str, x: Matrix, y: Labels) -> Fitted:
+    """Posteriors of the training rows by five-fold cross-validation."""
+    model = unfitted(kind, int(y.max()) + 1)
     folds = max(2, min(5, int(np.bincount(y).min())))
     return Fitted(model.fit(x, y), cross_val_predict(model, x, y, cv=folds, method="predict_proba"))
 
 
 def forest(x: Matrix, y: Labels) -> Fitted:
-    """200 trees; posteriors from the trees that did not see a row, where the thesis cross-validates."""
-    model = RandomForestClassifier(200, oob_score=True, random_state=0).fit(x, y)
+    """Posteriors from the trees that did not see a row, where the thesis cross-validates."""
+    model = RandomForestClassifier(TREES, oob_score=True, random_state=0).fit(x, y)
     return Fitted(model, np.nan_to_num(model.oob_decision_function_, nan=1.0 / model.n_classes_))
 
 
-MODELS: dict[str, Callable[[Matrix, Labels], Fitted]] = {"logistic": logistic, "random forest": forest}
+def unfitted(kind: str, classes: int) -> ClassifierMixin:
+    """scikit-learn's defaults: those of 2019, as in the thesis, are one logistic model a class; today's are softmax."""
+    if kind == "random forest":
+        return RandomForestClassifier(TREES, random_state=0)
+    if kind == "softmax":
+        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+    each = LogisticRegression(solver="liblinear")
+    return make_pipeline(StandardScaler(), each if classes == 2 else OneVsRestClassifier(each))
 
 
 def thinned(labels: Labels, beta: float, rng: np.random.Generator) -> Labels:
@@ -71,7 +81,7 @@ def thinned(labels: Labels, beta: float, rng: np.random.Generator) -> Labels:
 def split(x: Matrix, y: Labels, kind: str, seed: int) -> Vector:
     """(intensities, columns) in one row: nan where a method does not apply."""
     train, test, train_y, test_y = train_test_split(x, y, test_size=0.5, stratify=y, random_state=seed)
-    oracle = _plain(kind).fit(train, train_y).predict(test)
+    oracle = unfitted(kind, int(y.max()) + 1).fit(train, train_y).predict(test)
     rows = []
     for beta in BETAS:
         kept = thinned(train_y, beta, np.random.default_rng([seed, int(100 * beta)]))
@@ -82,15 +92,9 @@ def split(x: Matrix, y: Labels, kind: str, seed: int) -> Vector:
     return np.ravel(rows)
 
 
-def _plain(kind: str) -> ClassifierMixin:
-    if kind == "random forest":
-        return RandomForestClassifier(200, random_state=0)
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
-
-
 def _intensity(kind: str, train: tuple[Matrix, Labels], test: tuple[Matrix, Labels], oracle: Labels) -> Vector:
     x, y = train
-    fitted = MODELS[kind](x, y)
+    fitted = forest(x, y) if kind == "random forest" else logistic(kind, x, y)
     g, classes = fitted.model.predict_proba(test[0]), int(y.max()) + 1
     source, true = (np.bincount(labels, minlength=classes) / labels.size for labels in (y, test[1]))
     stopped = em.stopped(g, source, fitted.model.predict_proba(x), y)
@@ -108,8 +112,8 @@ def _intensity(kind: str, train: tuple[Matrix, Labels], test: tuple[Matrix, Labe
     }
     if classes == 2:
         priors["cde"] = counting.cde_iterate(g[:, 1], float(source[1])).priors
-        if kind == "logistic":
-            *_, last = refits(lambda w: _plain(kind).fit(x, y, logisticregression__sample_weight=w), y, test[0])
+        if kind != "random forest":
+            *_, last = refits(lambda w: unfitted(kind, 2).fit(x, y, logisticregression__sample_weight=w), y, test[0])
             priors["cde refitted"] = np.array([1 - last, last])
     errors = [float(np.sum((priors[name] - true) ** 2)) if name in priors else np.nan for name in QUANTIFIERS]
     predicted = {name: bayes.correct(g, source, priors[name]).argmax(axis=1) for name in CLASSIFIERS if name in priors}

@@ -7,11 +7,14 @@ Errata that matter: what the paper calls BS is CE + RE of eq 10 and 11, as print
 change is below 1e-6, after 1,000 steps at the latest. Priors "before SLD" are classify-and-count, as in print.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import ModuleType
 
 import numpy as np
 
-from monitor import quality
+from monitor import assessment, priors, quality, recalibration, reference
+from monitor.arrays import Vector
 from monitor.priors import bayes, counting, em, likelihood
 from tests.bench.papers import esuli_runs
 from tests.bench.papers.claims import Claim, Given, Study
@@ -22,42 +25,65 @@ from tests.bench.tables import markdown
 
 HARD, EASY = 0.2, 0.5
 SIZES = (2, 5, 10, 20, 37)
-RUNS = {HARD: {2: 50, 5: 50, 10: 50, 20: 25, 37: 10}, EASY: {2: 4, 37: 1}}
-"""The paper has 500 of each. Runs with many classes are the slow ones, and processor time was scarce."""
-WITH_PRODUCT = {(HARD, 2): 10, (HARD, 5): 10, (HARD, 10): 10, (HARD, 20): 5, (HARD, 37): 4, (EASY, 2): 1, (EASY, 37): 1}
-"""So many of the runs are also given to the monitor, whose reference takes longer to build than all learners."""
+RUNS = 50
+"""Of each cell; the paper has 500."""
+MONITORED_RUNS = {HARD: 6, EASY: 3}
+"""Of these the monitor is shown so many: its reference takes longer to build than all learners."""
+RESAMPLES = 200
 CODE = (esuli_runs, bayes, counting, em, likelihood, quality)
+MONITOR = (esuli_runs, assessment, priors, quality, recalibration, reference)
 PLAIN = tuple(version for version in VERSIONS if "calibrated" not in version)
 CALIBRATED = tuple(version for version in VERSIONS if "calibrated" in version)
-MONITORED = (*PLAIN, "SVM, calibrated")
 
-Found = dict[float, dict[int, np.ndarray]]
+Cell = np.ndarray
+"""(runs, versions of learners, measures)."""
+Found = dict[float, dict[int, Cell]]
+"""By share of own words and number of classes."""
 
 
 def measured(given: Given) -> Found:
-    """By share of own words and number of classes: (runs, versions of learners, measures)."""
-    sizes = {HARD: {2: 2, 10: 2}, EASY: {2: 2}} if given.quick else RUNS
+    """What SLD does."""
+    sizes = {HARD: (2, 10), EASY: (2,)} if given.quick else {HARD: SIZES, EASY: (SIZES[0], SIZES[-1])}
     return {
         mix: {
-            classes: np.array([_run(given, mix, classes, seed) for seed in range(runs)]).reshape(
-                runs, len(VERSIONS), len(MEASURES)
+            classes: _runs(
+                given, CODE, f"esuli {mix} {classes}", 2 if given.quick else RUNS, esuli_runs.run, mix, classes
             )
-            for classes, runs in cells.items()
+            for classes in cells
         }
         for mix, cells in sizes.items()
     }
 
 
-def _run(given: Given, mix: float, classes: int, seed: int) -> list[float]:
-    product = seed < WITH_PRODUCT[mix, classes] and not given.quick
-    key = f"esuli {mix} {classes} {seed}{' with the product' if product else ''}"
-    return given.cells.get(key, CODE, lambda: esuli_runs.run(mix, classes, seed, product).tolist())
+def monitored(given: Given) -> Found:
+    """What the monitor makes of the same documents, of esuli_runs.MONITORED."""
+    sizes = {HARD: (2,)} if given.quick else {HARD: SIZES, EASY: (SIZES[0], SIZES[-1])}
+    return {
+        mix: {
+            classes: _runs(
+                given, MONITOR, f"monitored {mix} {classes}", 1 if given.quick else MONITORED_RUNS[mix],
+                esuli_runs.monitored, mix, classes,
+            )
+            for classes in cells
+        }
+        for mix, cells in sizes.items()
+    }  # fmt: skip
+
+
+def _runs(
+    given: Given, code: Sequence[ModuleType], key: str, runs: int, run: Callable[..., Vector], *at: float
+) -> Cell:
+    """(runs, versions or learners, measures)."""
+    rows = 4 if run is esuli_runs.monitored else len(VERSIONS)
+    return np.array([given.cells.get(f"{key} {seed}", code, partial(run, *at, seed)) for seed in range(runs)]).reshape(
+        runs, rows, -1
+    )
 
 
 def study(given: Given) -> Study:
     """What sections 4 and 5 conclude, and the tables."""
     found = measured(given)
-    return Study(_claims(found), _body(found))
+    return Study(_claims(found, monitored(given)), _body(found))
 
 
 def _column(found: np.ndarray, measure: str, versions: Sequence[str] = VERSIONS) -> np.ndarray:
@@ -86,7 +112,7 @@ def _printed(classes: int, measure: str, versions: Sequence[str]) -> float:
     return 1 - after / before if before else float("nan")  # printed as .000
 
 
-def _claims(found: Found) -> list[Claim]:
+def _claims(found: Found, ours: Found) -> list[Claim]:
     hard = found[HARD]
     sizes = list(hard)
     few, many = hard[sizes[0]], hard[sizes[-1]]
@@ -158,43 +184,45 @@ def _claims(found: Found) -> list[Claim]:
             bool(_column(many, "NAE at the maximum").mean() > 0.9 * _column(many, "NAE after").mean()),
         ),
     ]
-    return claims + [claim for mix in found for claim in _product(found[mix], mix)]
+    return claims + [_monitor(classes, mix, cell) for mix, cells in ours.items() for classes, cell in cells.items()]
 
 
 def _mean_printed(classes: int, measure: str, versions: Sequence[str]) -> float:
     return float(np.mean([PRINTED[classes, version][PRINT_COLUMNS.index(measure)] for version in versions]))
 
 
-def _over(hard: dict[int, np.ndarray], measure: str, versions: Sequence[str]) -> float:
+def _over(hard: dict[int, Cell], measure: str, versions: Sequence[str]) -> float:
     return float(np.mean([_column(cell, measure, versions).mean() for cell in hard.values()]))
 
 
 def _sign(says: str, found: Found, classes: int, measure: str, versions: Sequence[str], *, better: bool) -> Claim:
-    """In the mean over the versions, as the paper's averages; the easy world and the single versions say why not."""
+    """In the mean over the versions, as the paper's averages."""
     ours = {mix: _average(cells[classes], measure, versions) for mix, cells in found.items() if classes in cells}
     each = _reduction(found[HARD][classes], measure, versions)
     by_version = ", ".join(f"{version} {gain:+.0%}" for version, gain in zip(versions, each, strict=True))
     worlds = ", ".join(f"{gain:+.0%} with {mix:.0%} own words" for mix, gain in ours.items())
     holds = all((gain > 0) == better for gain in ours.values())
-    return Claim(says, f"{_printed(classes, measure, versions):+.0%}", worlds, holds, _why(found, classes, by_version))
+    why = _why(found, classes, measure, versions, by_version)
+    return Claim(says, f"{_printed(classes, measure, versions):+.0%}", worlds, holds, why)
 
 
-def _why(found: Found, classes: int, by_version: str) -> str:
-    """How well classify-and-count and the classes themselves do in both worlds."""
-    told = ", ".join(
-        f"{mix:.0%} own words: classify-and-count is off by "
-        f"{_column(cells[classes], 'NAE before', CALIBRATED).mean():.3f} "
-        f"(calibrated) and {_column(cells[classes], 'NAE before', PLAIN).mean():.3f}"
-        for mix, cells in found.items()
-        if classes in cells
+def _why(found: Found, classes: int, measure: str, versions: Sequence[str], by_version: str) -> str:
+    """The same among the runs in which counting is about as good as in print, and among the others."""
+    before, after, counted = (
+        np.concatenate([_column(cells[classes], m, versions).ravel() for cells in found.values() if classes in cells])
+        for m in (measure.replace("*", "before"), measure.replace("*", "after"), "NAE before")
     )
+    border = max(_mean_printed(classes, "NAE before", versions), float(np.quantile(counted, 0.1)))
+    near = counted <= border
     return (
-        f"by learner {by_version}; {told} (paper {_mean_printed(classes, 'NAE before', CALIBRATED):.3f} and "
-        f"{_mean_printed(classes, 'NAE before', PLAIN):.3f}): what SLD wins depends on how far off counting is"
+        f"by learner {by_version}; counting is off by {_mean_printed(classes, 'NAE before', versions):.3f} in print: "
+        f"in the {near.sum()} runs here in which it is off by at most {border:.3f} the gain is "
+        f"{1 - after[near].mean() / before[near].mean():+.0%}, in the {(~near).sum()} others "
+        f"{1 - after[~near].mean() / before[~near].mean():+.0%}"
     )
 
 
-def _shrinking(says: str, hard: dict[int, np.ndarray], measure: str, versions: Sequence[str]) -> Claim:
+def _shrinking(says: str, hard: dict[int, Cell], measure: str, versions: Sequence[str]) -> Claim:
     ours = [_average(cell, measure, versions) for cell in hard.values()]
     printed = [_printed(classes, measure, versions) for classes in hard]
     absolute = [
@@ -213,27 +241,32 @@ def _shrinking(says: str, hard: dict[int, np.ndarray], measure: str, versions: S
     )
 
 
-def _quartiles(hard: dict[int, np.ndarray], measure: str, name: str) -> Claim:
-    """Figure 2: the gain in each quarter of the runs, by shift."""
-    gains = {}
+def _quartiles(hard: dict[int, Cell], measure: str, name: str) -> Claim:
+    """Figure 2: the gain in each quarter of the runs, by shift; and how sure the last quarter's lead is."""
+    gains, leads, rng = {}, {}, np.random.default_rng(0)
     for classes, cell in hard.items():
-        shift = cell[:, 0, MEASURES.index("shift")]
-        parts = np.array_split(np.argsort(shift), 4 if len(shift) >= 4 else 1)
-        gains[classes] = [_average(cell[part], measure, CALIBRATED) for part in parts]
-    rising = all(gain[-1] > gain[0] for gain in gains.values()) and len(next(iter(gains.values()))) > 1
+        gains[classes] = _by_quarter(cell, measure)
+        again = [_by_quarter(cell[rng.integers(0, len(cell), len(cell))], measure) for _ in range(RESAMPLES)]
+        leads[classes] = gains[classes][-1] - gains[classes][0], float(np.std([gain[-1] - gain[0] for gain in again]))
     told = "; ".join(f"{classes} classes {', '.join(f'{g:+.0%}' for g in gain)}" for classes, gain in gains.items())
-    strict = sum(bool((np.diff(gain) > 0).all()) for gain in gains.values())
     return Claim(
         f"SLD helps the more, the larger the shift (isomeric {name}, calibrated, quarters of the runs by shift)",
         "strictly in every quarter",
         told,
-        rising,
-        f"rises in every quarter for {strict} of {len(gains)} numbers of classes; a quarter has "
-        f"{len(next(iter(hard.values()))) // 4} runs here and 125 to 4,625 in print",
+        all(lead > 0 for lead, _ in leads.values()),
+        "the last quarter's lead over the first, and its standard error over resampled runs: "
+        + ", ".join(f"{classes} classes {lead:+.2f} ({error:.2f})" for classes, (lead, error) in leads.items())
+        + f"; strictly rising for {sum(bool((np.diff(gain) > 0).all()) for gain in gains.values())} of {len(gains)} "
+        f"numbers of classes; a quarter has {len(next(iter(hard.values()))) // 4} runs here, 125 to 4,625 in print",
     )
 
 
-def _entropy(hard: dict[int, np.ndarray]) -> Claim:
+def _by_quarter(cell: Cell, measure: str) -> list[float]:
+    parts = np.array_split(np.argsort(cell[:, 0, MEASURES.index("shift")]), min(4, len(cell)))
+    return [_average(cell[part], measure, CALIBRATED) for part in parts]
+
+
+def _entropy(hard: dict[int, Cell]) -> Claim:
     ours = [
         tuple(_column(cell, f"entropy {when}").mean() for when in ("true", "before", "after")) for cell in hard.values()
     ]
@@ -250,7 +283,7 @@ def _entropy(hard: dict[int, np.ndarray]) -> Claim:
     )
 
 
-def _monotone(hard: dict[int, np.ndarray], version: str) -> Claim:
+def _monotone(hard: dict[int, Cell], version: str) -> Claim:
     steps = [_column(cell, "steps", (version,)).mean() for cell in hard.values()]
     errors = [_column(cell, "steps", (version,)).std() / np.sqrt(len(cell)) for cell in hard.values()]
     printed = [STEPS[version][SIZES.index(classes)] for classes in hard]
@@ -267,34 +300,30 @@ def _monotone(hard: dict[int, np.ndarray], version: str) -> Claim:
     )
 
 
-def _product(cells: dict[int, np.ndarray], mix: float) -> list[Claim]:
+def _monitor(classes: int, mix: float, cell: Cell) -> Claim:
     """Against SLD with the same hold-out, calibrated with Platt's method: priors and posteriors."""
-    claims = []
-    for classes, cell in cells.items():
-        runs = cell[np.isfinite(_column(cell, "NAE of auto", MONITORED)).all(axis=1)]
-        if not len(runs):
-            continue
-        sld, auto, published = (
-            _column(runs, m, MONITORED).mean() for m in ("NAE of SLD, hold-out", "NAE of auto", "NAE published")
-        )
-        brier = [
-            classes * _column(runs, m, MONITORED).mean()
-            for m in ("Brier before", "Brier of SLD, hold-out", "Brier of the feed")
-        ]
-        applied = _column(runs, "applied", MONITORED).mean()
-        claims.append(
-            Claim(
-                f"(ours) {classes} classes, {mix:.0%} own words: the monitor beats SLD with the same hold-out, "
-                f"priors and posteriors",
-                "-",
-                f"NAE {_column(runs, 'NAE before', MONITORED).mean():.3f} counted, {sld:.3f} SLD, {auto:.3f} `auto`, "
-                f"{published:.3f} published; Brier over all classes {brier[0]:.3f}, {brier[1]:.3f} SLD, {brier[2]:.3f} "
-                f"corrected (feed applied in {applied:.0%})",
-                bool(published < sld and brier[2] < brier[1]),
-                f"`auto` {auto:.3f} against SLD {sld:.3f}; the feed withholds in {1 - applied:.0%} of the windows",
-            )
-        )
-    return claims
+    at = {name: cell[..., i].mean(axis=1) for i, name in enumerate(esuli_runs.MONITORED)}  # of each run
+    mean = {name: float(values.mean()) for name, values in at.items()}
+    gains = {
+        "NAE": at["NAE of SLD"] - at["NAE published"],
+        "Brier": classes * (at["Brier of SLD"] - at["Brier of the feed"]),
+    }
+    told = {
+        name: (float(gain.mean()), float(gain.std() / np.sqrt(max(len(gain) - 1, 1)))) for name, gain in gains.items()
+    }
+    before, sld, feed = (classes * mean[f"Brier {name}"] for name in ("before", "of SLD", "of the feed"))
+    return Claim(
+        f"(ours) {classes} classes, {mix:.0%} own words: the monitor is no worse than SLD with the same hold-out, in "
+        f"priors and posteriors, by a standard error",
+        "-",
+        f"NAE {mean['NAE counted']:.3f} counted, {mean['NAE of SLD']:.3f} SLD, {mean['NAE published']:.3f} published; "
+        f"Brier over all classes {before:.3f}, {sld:.3f} SLD, {feed:.3f} corrected (feed applied in "
+        f"{mean['applied']:.0%}); gains over {len(cell)} runs "
+        + ", ".join(f"{name} {gain:+.4f} ({error:.4f})" for name, (gain, error) in told.items()),
+        all(gain >= -error for gain, error in told.values()),
+        f"worse in {np.mean(gains['NAE'] < 0):.0%} of the runs by NAE and {np.mean(gains['Brier'] < 0):.0%} by Brier; "
+        f"`auto` has NAE {mean['NAE of auto']:.4f}, SLD {mean['NAE of SLD']:.4f}",
+    )
 
 
 def _body(found: Found) -> str:

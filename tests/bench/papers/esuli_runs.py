@@ -5,12 +5,12 @@ distribution (Dirichlet) and one that is common to all topics; the less its own,
 Two classes are a topic against all the others, as in section 3.2.1.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
+from sklearn.base import ClassifierMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -32,7 +32,10 @@ MEASURES = (
     "shift", "NAE before", "NAE after", "NAE at the maximum", "NAE of mean posterior", "steps", "capped",
     "entropy true", "entropy before", "entropy after", "Brier before", "Brier after",
     *(f"{part} {when} {kind}" for when in ("before", "after") for kind in KINDS for part in PARTS),
-    "NAE of SLD, hold-out", "Brier of SLD, hold-out", "NAE of auto", "NAE published", "Brier of the feed", "applied",
+)  # fmt: skip
+MONITORED = (
+    "NAE counted", "NAE of SLD", "NAE of auto", "NAE published",
+    "Brier before", "Brier of SLD", "Brier of the feed", "applied",
 )  # fmt: skip
 
 
@@ -73,31 +76,53 @@ def tfidf(counts: Matrix, training: Matrix) -> sparse.csr_matrix:
     return sparse.csr_matrix(weights / np.maximum(np.linalg.norm(weights, axis=1, keepdims=True), 1e-12))
 
 
-def _crossed(learner: object, method: str) -> Callable[..., tuple[Matrix, Matrix]]:
-    def scores(x: sparse.csr_matrix, y: Labels, test: sparse.csr_matrix) -> tuple[Matrix, Matrix]:
-        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-        unseen = cross_val_predict(learner, x, y, cv=folds, method=method)
-        return _columns(getattr(learner.fit(x, y), method)(test)), _columns(unseen)  # type: ignore[attr-defined]
-
-    return scores
-
-
-def _forest(x: sparse.csr_matrix, y: Labels, test: sparse.csr_matrix) -> tuple[Matrix, Matrix]:
-    """Unseen scores from the trees that did not see a document: ten forests a run would take half of all time."""
-    model = RandomForestClassifier(100, oob_score=True, random_state=0).fit(x.toarray(), y)
-    unseen = np.nan_to_num(model.oob_decision_function_, nan=1.0 / model.n_classes_)
-    return model.predict_proba(test.toarray()), unseen
-
-
 def _columns(scores: Matrix) -> Matrix:
     return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
 
 
-LEARNERS: dict[str, Callable[..., tuple[Matrix, Matrix]]] = {
-    "LR": _crossed(LogisticRegression(max_iter=300), "predict_proba"),
-    "MNB": _crossed(MultinomialNB(), "predict_proba"),
-    "RF": _forest,
-    "SVM": _crossed(LinearSVC(), "decision_function"),
+@dataclass(frozen=True, slots=True)
+class World:
+    """Documents to train on and to test on; and a hold-out for the monitor, as large as and of the mix of the first."""
+
+    train: sparse.csr_matrix
+    test: sparse.csr_matrix
+    held: sparse.csr_matrix
+    labels: tuple[Labels, Labels, Labels]
+
+    @classmethod
+    def draw(cls, mix: float, classes: int, seed: int) -> "World":
+        """Of the topics the first so many in a random order; with two classes the first against all others."""
+        rng = np.random.default_rng([classes, seed])
+        distributions = topics(mix)[rng.permutation(TOPICS)]
+        trained, tested = shares(classes, rng), shares(classes, rng)
+        drawn = [documents(distributions, share, rng) for share in (trained, tested, trained)]
+        rows = (tfidf(counts, drawn[0][0]) for counts, _ in drawn)
+        return cls(*rows, tuple(labels for _, labels in drawn))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A fitted learner, and its scores of the documents that it did not see."""
+
+    model: ClassifierMixin
+    test: Matrix
+    held: Matrix
+
+
+def fitted(world: World) -> dict[str, Said]:
+    """All learners."""
+    found = {}
+    for name, (learner, method) in LEARNERS.items():
+        model = clone(learner).fit(world.train, world.labels[0])
+        found[name] = Said(model, *(_columns(getattr(model, method)(rows)) for rows in (world.test, world.held)))
+    return found
+
+
+LEARNERS: dict[str, tuple[ClassifierMixin, str]] = {  # and what gives its scores
+    "LR": (LogisticRegression(max_iter=300), "predict_proba"),
+    "MNB": (MultinomialNB(), "predict_proba"),
+    "RF": (RandomForestClassifier(100, oob_score=True, random_state=0), "predict_proba"),
+    "SVM": (LinearSVC(), "decision_function"),
 }
 VERSIONS = ("LR", "MNB", "RF", "SVM, calibrated", "LR, calibrated", "MNB, calibrated", "RF, calibrated")
 
@@ -116,30 +141,27 @@ def platt(scores: Scores) -> Scores:
     return Scores(*normalised, scores.unseen_labels, scores.test_labels)
 
 
-def run(mix: float, classes: int, seed: int, product: bool) -> Vector:
-    """All measures of all versions of the learners on the same documents, one version after the other.
-
-    The monitor's reference is a hold-out of as many documents again as the model was trained on, of the same mix.
-    """
-    rng = np.random.default_rng([classes, seed])
-    distributions = topics(mix)[rng.permutation(TOPICS)]
-    trained, tested = shares(classes, rng), shares(classes, rng)
-    (train, train_y), (test, test_y), (held, held_y) = (
-        documents(distributions, share, rng) for share in (trained, tested, trained)
-    )
-    x, z = tfidf(train, train), tfidf(np.vstack([test, held]), train)
-    crossed, hold_out = {}, {}
-    for name, learner in LEARNERS.items():
-        said, unseen = learner(x, train_y, z)
-        crossed[name] = Scores(said[:EVENTS], unseen, train_y, test_y)
-        hold_out[name] = Scores(said[:EVENTS], said[EVENTS:], held_y, test_y)
+def run(mix: float, classes: int, seed: int) -> Vector:
+    """All measures of all versions of the learners on the same documents, one version after the other."""
+    world = World.draw(mix, classes, seed)
+    scores = {name: Scores(said.test, unseen(name, said.model, world), world.labels[0], world.labels[1])
+              for name, said in fitted(world).items()}  # fmt: skip
     found = []
     for version in VERSIONS:
         name, _, calibrated = version.partition(", ")
-        found.append(measures(platt(crossed[name]) if calibrated else crossed[name]))
-        has_product = product and (name == "SVM" or not calibrated)
-        found[-1] += with_hold_out(hold_out[name], margins=name == "SVM") if has_product else [np.nan] * 6
+        found.append(measures(platt(scores[name]) if calibrated else scores[name]))
     return np.ravel(found)
+
+
+def unseen(name: str, model: ClassifierMixin, world: World) -> Matrix:
+    """Scores of the training documents by models that did not see them.
+
+    A forest's are from its trees that did not see a document: ten forests a run would take half of all time.
+    """
+    if name == "RF":
+        return np.nan_to_num(model.oob_decision_function_, nan=1.0 / model.n_classes_)
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+    return _columns(cross_val_predict(model, world.train, world.labels[0], cv=folds, method=LEARNERS[name][1]))
 
 
 def measures(scores: Scores) -> list[float]:
@@ -162,17 +184,28 @@ def measures(scores: Scores) -> list[float]:
     return found
 
 
-def with_hold_out(scores: Scores, *, margins: bool) -> list[float]:
-    """SLD after Platt's calibration on the hold-out; and the monitor, and what its feed makes of the posteriors."""
+def monitored(mix: float, classes: int, seed: int) -> Vector:
+    """MONITORED of each of LEARNERS: SLD with Platt's calibration on the hold-out, and the monitor with the same."""
+    world = World.draw(mix, classes, seed)
+    return np.ravel(
+        [
+            _with_hold_out(Scores(said.test, said.held, world.labels[2], world.labels[1]), margins=name == "SVM")
+            for name, said in fitted(world).items()
+        ]
+    )
+
+
+def _with_hold_out(scores: Scores, *, margins: bool) -> list[float]:
     calibrated = platt(scores)
     posteriors = calibrated if margins else scores
-    unseen, g = (side / side.sum(axis=1, keepdims=True) for side in (posteriors.unseen, posteriors.test))
-    assessment = assess(Window.of(g), Reference.fit(unseen, scores.unseen_labels, seed=0))
+    held, g = (side / side.sum(axis=1, keepdims=True) for side in (posteriors.unseen, posteriors.test))
+    assessment = assess(Window.of(g), Reference.fit(held, scores.unseen_labels, seed=0))
     source, true = (np.bincount(y, minlength=g.shape[1]) / y.size for y in (scores.unseen_labels, scores.test_labels))
-    after = em.sld(calibrated.test, source).priors
-    feed = assessment.recalibration
-    errors = [after, assessment.estimates["auto"].priors, assessment.prevalence.priors]
-    sld, auto, published = (quality.normalised_absolute_error(true, priors) for priors in errors)
-    moved = (bayes.correct(calibrated.test, source, after), corrected_rows(g, feed))
-    brier_sld, brier = (quality.brier(q, scores.test_labels) for q in moved)
-    return [sld, brier_sld, auto, published, brier, float(feed.apply)]
+    after, feed = em.sld(calibrated.test, source).priors, assessment.recalibration
+    priors = (counting.counts(g) / EVENTS, after, assessment.estimates["auto"].priors, assessment.prevalence.priors)
+    moved = (g, bayes.correct(calibrated.test, source, after), corrected_rows(g, feed))
+    return [
+        *(quality.normalised_absolute_error(true, p) for p in priors),
+        *(quality.brier(q, scores.test_labels) for q in moved),
+        float(feed.apply),
+    ]
