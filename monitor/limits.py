@@ -81,6 +81,10 @@ REPORT_SECONDS = 1.0
 # take minutes, and beyond this the window, of at most a tenth, is what limits the estimate.
 KERNEL_ROWS = 100_000
 
+# Windows of two classes and so many events are binned before EM maximises their likelihood: some ten times as fast, and
+# the answer moves by less than a thousandth of its standard error.
+BINNED_EVENTS = 100_000
+
 # Events that are binned at once: positions, values and bins together stay in a 1 MB second-level cache.
 HISTOGRAM_BLOCK = 32_768
 

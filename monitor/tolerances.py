@@ -71,7 +71,7 @@ INTERVAL_LEVEL = 0.95
 # three of four problems with models as they come, whose posteriors are not exact.
 SHRINKAGE = 0.01
 
-# Bins of the mergeable histogram of binary posteriors. With the sums kept per bin the error of the optimum falls with
+# Bins of the posteriors of two classes and many events. With the sums kept per bin the error of the optimum falls with
 # the fourth power of the width: 1e-7 at this size, far below any sampling error, in 64 KB.
 HISTOGRAM_BINS = 4_096
 

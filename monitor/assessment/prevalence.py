@@ -171,7 +171,6 @@ def _estimate(like: PriorEstimate, method: str, priors: Vector, half: Vector) ->
         stop_reason="closed form",
         unique=True,
         dropped=like.dropped,
-        target="sample",
     )
 
 

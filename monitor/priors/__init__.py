@@ -1,8 +1,8 @@
 """How much of each class is out there: the prior estimators, one method one file, and their registry.
 
-Every interval is for the rate at which classes come; `intervals.of_sample(estimate)` is the one for their shares in
-this very window. The Fourier features of the entries are those of dussap's eq 10. Eq 11 has no entry: at the same cost
-it is worse in variance and in bound, as the paper says and a test shows; `maps.fourier` takes its offsets.
+Every interval is for the rate at which classes come. The Fourier features of the entries are those of dussap's eq 10.
+Eq 11 has no entry: at the same cost it is worse in variance and in bound, as the paper says and a test shows;
+`maps.fourier` takes its offsets.
 """
 
 from collections.abc import Iterable

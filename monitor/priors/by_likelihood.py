@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from monitor.arrays import Matrix, Vector
-from monitor.limits import STOPPING_ROWS
+from monitor.limits import BINNED_EVENTS, STOPPING_ROWS
 from monitor.priors import em, intervals, nulls
 from monitor.priors.estimate import (
     Estimator,
@@ -19,6 +19,7 @@ from monitor.priors.estimate import (
     positive_priors,
     usable_rows,
 )
+from monitor.priors.histogram import binned
 from monitor.priors.likelihood import Problem
 from monitor.priors.maps import stratified
 from monitor.tolerances import SHRINKAGE
@@ -35,7 +36,8 @@ def _maximise(window: Window, reference: ReferenceView) -> PriorEstimate:
     if g.shape[0] == 0:
         return no_events("em", reference.source_priors, dropped)
     pi = positive_priors(reference.source_priors, g.shape[1])
-    estimate, _ = em.solved(Problem(g, pi), dropped)
+    many = g.shape[1] == 2 and g.shape[0] >= BINNED_EVENTS
+    estimate, _ = em.solved(binned(g, pi) if many else Problem(g, pi), dropped)
     return _with_reference_noise(estimate, g, reference)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,6 @@ from monitor.errors import InputError
 from monitor.limits import CHECKED_ROWS
 from monitor.tolerances import POSTERIOR_SUM
 from monitor.windows import Window
-
-Target = Literal["rate", "sample"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,8 +44,6 @@ class PriorEstimate:
     """Standard error of the deficit under label shift alone."""
     standard_errors: Vector | None = None
     """Per class; None where no interval is claimed."""
-    target: Target = "rate"
-    """Whether the interval is for the rate at which classes come, or for their shares in this very window."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.priors, dtype=dtype) if copy or dtype is not None else self.priors

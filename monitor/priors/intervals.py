@@ -6,9 +6,7 @@ therefore varies by (the delta method)
     Var_k = sum_i a_i^2 V_ik / n_i                      the reference: n_i rows of class i
           + (sum_i a_i V_ik + a_k (1 - a_k)) / m        the window: m events, classes drawn at the rate a
 
-with V_ik the variance of psi_k within class i. Without a_k (1 - a_k) it is the error for the shares of classes in
-this very window, whose labels are fixed though unseen: the target is then the 'sample' and not the 'rate'; see
-`of_sample`.
+with V_ik the variance of psi_k within class i.
 
 The interval holds every rate that the estimate does not refute: with the last part taken at that rate, as Wilson's
 interval of a share does (1927), and not at the estimate. An estimate that came out low would also claim to be sure of
@@ -51,41 +49,19 @@ def around(estimate: PriorEstimate, errors: Vector, centre: Vector | None = None
     return replace(estimate, lower=lower, upper=upper, standard_errors=frozen(errors))
 
 
-def of_sample(estimate: PriorEstimate) -> PriorEstimate:
-    """The estimate of a rate, with the interval for the shares of the classes in this very window instead.
-
-    What a full set of labels would leave unknown of the sample is nothing: the multinomial part is taken off.
-    """
-    if estimate.standard_errors is None or estimate.target == "sample":
-        return replace(estimate, target="sample")
-    drawn = estimate.priors * (1.0 - estimate.priors) / max(estimate.events, 1)
-    errors = np.sqrt(np.maximum(estimate.standard_errors**2 - drawn, 0.0))
-    lower, upper = box(estimate.priors, errors)
-    return replace(estimate, lower=lower, upper=upper, standard_errors=frozen(errors), target="sample")
-
-
 def box(
-    priors: Vector,
-    errors: Vector,
-    level: float = INTERVAL_LEVEL,
-    joint: bool = False,
-    *,
-    centre: Vector | None = None,
-    events: int | None = None,
+    priors: Vector, errors: Vector, level: float = INTERVAL_LEVEL, *, events: int, centre: Vector | None = None
 ) -> tuple[Vector, Vector]:
-    """Lower and upper limits: each class by itself, or all together.
+    """Lower and upper limits of each class by itself: those rates a at which
 
-    Jointly by Sidak's inequality: the box of half-widths z at level^(1/classes) holds the whole vector with at least
-    the level, however the classes are correlated. With the window's `events` the limits are those rates a at which
+        (centre - a)^2 = z^2 (error^2 - p (1 - p) / events + a (1 - a) / events).
 
-        (centre - a)^2 = z^2 (error^2 - p (1 - p) / events + a (1 - a) / events);
-
-    without them, for the shares of a sample, the error is the same everywhere.
+    At `level` ** (1 / classes) the limits hold all classes together with the level, however they are correlated
+    (Sidak's inequality).
     """
     middle = priors if centre is None else centre
-    each = level ** (1.0 / priors.size) if joint else level
-    z = float(ndtri(0.5 + each / 2.0))
-    pull = 0.0 if events is None else z**2 / max(events, 1)
+    z = float(ndtri(0.5 + level / 2.0))
+    pull = z**2 / max(events, 1)
     # The quadratic above with z^2 / events = pull.
     others = np.maximum((z * errors) ** 2 - pull * priors * (1.0 - priors), 0.0)
     root = np.sqrt(np.maximum((pull + 4.0 * middle * (1.0 - middle)) * pull + 4.0 * (1.0 + pull) * others, 0.0))
@@ -93,14 +69,6 @@ def box(
     lower = np.minimum(np.clip(ends[0], 0.0, 1.0), priors)
     upper = np.maximum(np.clip(ends[1], 0.0, 1.0), priors)
     return frozen(lower), frozen(upper)
-
-
-def joint(estimate: PriorEstimate, level: float = INTERVAL_LEVEL) -> tuple[Vector, Vector]:
-    """The simultaneous interval of an estimate that has standard errors; [0, 1] for one that has none."""
-    if estimate.standard_errors is None:
-        return estimate.lower, estimate.upper
-    counted = estimate.events if estimate.target == "rate" else None
-    return box(estimate.priors, estimate.standard_errors, level, joint=True, events=counted)
 
 
 def error_bound(

@@ -185,6 +185,5 @@ def _together(state: RecentLabelsState, experts: Experts, said: PriorEstimate) -
         lower=frozen_vector(np.clip(priors - half, 0, 1), "lower"),
         upper=frozen_vector(np.clip(priors + half, 0, 1), "upper"),
         standard_errors=None,
-        target="sample",
     )
     return estimate, why

@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 
 from monitor.priors import counting, em, intervals, maps
 from monitor.priors.by_matching import row_blocks
-from monitor.priors.histogram import Histogram
+from monitor.priors.histogram import binned
 from monitor.tolerances import LIKELIHOOD_GAP
 from tests.bench import priors_quapy
 from tests.bench.options import options, pythons
@@ -58,8 +58,8 @@ def em_rows(theirs: dict[str, dict[str, float]] | None, quick: bool) -> list[lis
     for name, (events, classes, separation) in em_problems(quick).items():
         g, source = draw(events, classes, separation)
         if name == "binary":
-            seconds = best_of(lambda g=g, source=source: Histogram.of(g[:, 1]).maximum_likelihood(source))
-            gap = gap_of(g, source, Histogram.of(g[:, 1]).maximum_likelihood(source).priors)
+            seconds = best_of(lambda g=g, source=source: em.certified(binned(g, source), 0))
+            gap = gap_of(g, source, em.certified(binned(g, source), 0).priors)
         else:
             # To the gap that is asked for; without a tolerance the solver goes on to rounding.
             seconds = best_of(lambda g=g, source=source: em.maximum_likelihood(g, source, tolerance=LIKELIHOOD_GAP))
@@ -135,7 +135,7 @@ def interval_rows() -> list[list[str]]:
 
     def linear() -> object:
         errors = intervals.standard_errors(variances, priors, confusion.sum(axis=1), 10_000)
-        return intervals.box(priors, errors)
+        return intervals.box(priors, errors, events=10_000)
 
     seconds = best_of(lambda: [linear() for _ in range(500)]) / 500
     g, source = draw(10_000, 10, 2.0)

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.priors import ESTIMATORS, intervals
+from monitor.tolerances import INTERVAL_LEVEL
 from monitor.windows.window import Window
 from tests.bench import tables
 from tests.bench.options import options
@@ -44,7 +45,12 @@ def one_draw(classes: int, draw: int, names: list[str]) -> dict[str, dict[str, o
     results = {}
     for name in names:
         found = ESTIMATORS[name](Window.of(window, features), reference)
-        lower, upper = intervals.joint(found)
+        errors, level = found.standard_errors, INTERVAL_LEVEL ** (1 / classes)
+        lower, upper = (
+            (found.lower, found.upper)
+            if errors is None
+            else intervals.box(found.priors, errors, level, events=found.events)
+        )
         results[name] = {
             "inside": ((found.lower <= truth) & (truth <= found.upper)).astype(int).tolist(),
             "width": float((found.upper - found.lower).mean()),

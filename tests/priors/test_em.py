@@ -6,11 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import InputError
-from monitor.priors import bayes, em, likelihood
-from monitor.priors.histogram import Histogram
+from monitor.limits import BINNED_EVENTS
+from monitor.priors import ESTIMATORS, bayes, em, likelihood
+from monitor.priors.histogram import binned
 from monitor.tolerances import WARM_START_ROWS
+from monitor.windows import Window
 from tests.priors import naive
-from tests.priors.doubles import Problem
+from tests.priors.doubles import PlainReference, Problem
 
 
 def random_problem(seed: int, classes: int, events: int = 200) -> tuple[np.ndarray, np.ndarray]:
@@ -206,32 +208,35 @@ def test_shrinkage_pulls_towards_the_source_priors_as_counted_pseudo_events() ->
         em.maximum_likelihood(g, pi, shrinkage=-0.1)
 
 
-class TestHistogram:
-    def test_it_gives_the_answer_of_the_rows(self) -> None:
-        rng = np.random.default_rng(0)
-        g, _, _ = Problem.simple(2, 2.0).draw(50_000, np.array([0.85, 0.15]), rng)
-        binned = Histogram.of(g[:, 1]).maximum_likelihood([0.5, 0.5])
-        rows = em.maximum_likelihood(g, [0.5, 0.5])
-        np.testing.assert_allclose(binned.priors, rows.priors, atol=1e-6)
-        np.testing.assert_allclose(binned.upper, rows.upper, atol=1e-4)
-        assert binned.events == 50_000
+class TestManyEventsOfTwoClasses:
+    """Their posteriors are binned."""
 
-    @given(seed=st.integers(0, 10**6), cuts=st.lists(st.integers(0, 300), max_size=4))
-    def test_parts_in_any_order_add_up_to_the_whole(self, seed: int, cuts: list[int]) -> None:
-        g = np.random.default_rng(seed).random(300)
-        parts = [Histogram.of(part) for part in np.split(g, sorted(cuts))]
-        forward, backward = Histogram.of([]), Histogram.of([])
-        for part in parts:
-            forward, backward = forward.merge(part), part.merge(backward)
-        np.testing.assert_array_equal(forward.counts, Histogram.of(g).counts)
-        np.testing.assert_allclose(forward.sums, Histogram.of(g).sums, atol=1e-12)
-        np.testing.assert_allclose(forward.sums, backward.sums, atol=1e-12)
+    def test_bins_give_the_answer_of_the_rows(self) -> None:
+        g, _, _ = Problem.simple(2, 2.0).draw(50_000, np.array([0.85, 0.15]), np.random.default_rng(0))
+        found, rows = em.certified(binned(g, np.array([0.5, 0.5])), 0), em.maximum_likelihood(g, [0.5, 0.5])
+        np.testing.assert_allclose(found.priors, rows.priors, atol=1e-6)
+        np.testing.assert_allclose(found.upper, rows.upper, atol=1e-4)
+        assert found.events == 50_000
 
-    def test_certain_and_broken_values_have_a_place(self) -> None:
-        histogram = Histogram.of([0.0, 0.0, 1.0, np.nan, -0.1, 1.1])
-        assert histogram.dropped == 3
-        np.testing.assert_allclose(histogram.maximum_likelihood([0.5, 0.5]).priors, [2 / 3, 1 / 3], atol=1e-9)
-        assert Histogram.of([]).maximum_likelihood([0.4, 0.6]).stop_reason == "no events"
+    def test_what_a_row_sums_to_does_not_matter(self) -> None:
+        g = np.random.default_rng(1).random((300, 2))
+        found, rows = em.certified(binned(g, np.array([0.4, 0.6])), 0), em.maximum_likelihood(g, [0.4, 0.6])
+        np.testing.assert_allclose(found.priors, rows.priors, atol=1e-5)
+
+    def test_certain_events_have_bins_of_their_own(self) -> None:
+        found = em.certified(binned(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])), 0)
+        np.testing.assert_allclose(found.priors, [2 / 3, 1 / 3], atol=1e-9)
+
+    def test_a_large_window_is_estimated_by_bins_as_by_rows(self) -> None:
+        problem, rng = Problem.simple(2, 1.5), np.random.default_rng(2)
+        g, labels, _ = problem.draw(2_000, problem.source_priors, rng)
+        window, _, _ = problem.draw(BINNED_EVENTS, np.array([0.7, 0.3]), rng)
+        reference = PlainReference.of(g, labels, names=["em"])
+        estimate = ESTIMATORS["em"](Window.of(window), reference)
+        rows = em.maximum_likelihood(window, reference.source_priors)
+        assert estimate.events == BINNED_EVENTS
+        assert estimate.standard_errors is not None
+        assert np.abs(estimate.priors - rows.priors).max() < 1e-3 * estimate.standard_errors.min()
 
 
 def test_the_stop_is_judged_by_rows_that_have_posteriors_and_a_class() -> None:

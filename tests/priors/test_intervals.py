@@ -8,7 +8,6 @@ from scipy.special import ndtri
 from scipy.stats import binomtest
 
 from monitor.priors import ESTIMATORS, counting, em, intervals, nulls
-from monitor.priors.estimate import without_interval
 from monitor.windows.window import Window
 from tests.priors.doubles import PlainReference, Problem
 
@@ -29,57 +28,23 @@ def test_standard_errors_are_the_spread_over_redrawn_references_and_windows(name
     np.testing.assert_allclose(np.mean(errors, axis=0), np.std(points, axis=0), rtol=0.2)
 
 
-@pytest.mark.parametrize("name", ["acc-qp", "pacc", "em"])
-def test_the_sample_target_is_tighter_and_covers_the_shares_of_this_window(name: str) -> None:
-    rng = np.random.default_rng(1)
-    problem, truth = Problem.simple(2, 2.5), np.array([0.7, 0.3])
-    inside = {"rate": 0, "sample": 0}
-    for _ in range(200):
-        g, reference_labels, _ = problem.draw(2000, problem.source_priors, rng)
-        gw, labels, _ = problem.draw(400, truth, rng)
-        rate = ESTIMATORS[name](Window.of(gw), PlainReference.of(g, reference_labels, names=[name]))
-        sample = intervals.of_sample(rate)
-        assert rate.standard_errors is not None
-        assert sample.standard_errors is not None
-        assert (sample.standard_errors < rate.standard_errors).all()
-        share = np.bincount(labels, minlength=2) / 400
-        for estimate, goal in ((rate, truth), (sample, share)):
-            inside[estimate.target] += bool(estimate.lower[0] <= goal[0] <= estimate.upper[0])
-    # Two hundred draws of .95 lie between .91 and .98; with exact posteriors EM allows for noise it does not have.
-    assert 0.91 <= inside["rate"] / 200 <= 0.99
-    assert 0.91 <= inside["sample"] / 200 <= 0.995
-
-
-def test_an_estimate_without_errors_claims_nothing_about_the_sample_either() -> None:
-    g, labels, _ = Problem.simple(2, 1.0).draw(50, np.full(2, 0.5), np.random.default_rng(0))
-    found = intervals.of_sample(ESTIMATORS["cc"](Window.of(g), PlainReference.of(g, labels, names=["cc"])))
-    assert found.target == "sample"
-    np.testing.assert_array_equal(found.upper - found.lower, 1.0)
-
-
 def test_the_formula_of_the_page_is_what_is_computed() -> None:
     v, a, n = np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([0.7, 0.3]), np.array([50.0, 20.0])
     for k in range(2):
         of_reference = sum(a[i] ** 2 * v[i, k] / n[i] for i in range(2))
         of_window = (sum(a[i] * v[i, k] for i in range(2)) + a[k] * (1 - a[k])) / 100
         assert intervals.standard_errors(v, a, n, 100)[k] == pytest.approx(np.sqrt(of_reference + of_window))
-        estimate = intervals.around(without_interval("", a, 100), intervals.standard_errors(v, a, n, 100))
-        sample = intervals.of_sample(estimate).standard_errors
-        assert sample is not None
-        assert sample[k] == pytest.approx(np.sqrt(of_reference + of_window - a[k] * (1 - a[k]) / 100))
 
 
-def test_the_joint_box_is_wider_and_covers_all_classes_at_once() -> None:
+def test_at_a_root_of_the_level_the_box_covers_all_classes_at_once() -> None:
     rng = np.random.default_rng(2)
-    errors, truth = np.full(5, 0.01), np.full(5, 0.2)
-    draws = truth + 0.01 * rng.normal(size=(4000, 5))
+    truth, level = np.full(5, 0.2), 0.95 ** (1 / 5)
+    errors = np.sqrt(truth * (1 - truth) / 1_600)
     inside = 0
-    for draw in draws:
-        lower, upper = intervals.box(draw, errors, joint=True)
+    for draw in truth + errors * rng.normal(size=(4000, 5)):
+        lower, upper = intervals.box(draw, errors, level, events=1_600)
         inside += bool(((lower <= truth) & (truth <= upper)).all())
     assert 0.94 <= inside / 4000 <= 0.96
-    each, all_together = intervals.box(truth, errors), intervals.box(truth, errors, joint=True)
-    assert (all_together[1] > each[1]).all()
 
 
 @given(
@@ -134,18 +99,9 @@ def test_the_box_holds_twenty_classes_at_once() -> None:
         truth = rng.dirichlet(np.ones(20))
         window, _, _ = problem.draw(2000, truth, rng)
         found = ESTIMATORS["em"](Window.of(window), PlainReference.of(g, labels, names=["em"]))
-        lower, upper = intervals.joint(found)
+        lower, upper = intervals.box(found.priors, found.standard_errors, 0.95 ** (1 / 20), events=found.events)
         inside += bool(((lower <= truth) & (truth <= upper)).all())
     assert inside / 200 >= 0.93
-
-
-def test_the_joint_interval_of_an_estimate_without_errors_claims_nothing() -> None:
-    g, labels, _ = Problem.simple(2, 1.0).draw(50, np.full(2, 0.5), np.random.default_rng(0))
-    found = ESTIMATORS["cc"](Window.of(g), PlainReference.of(g, labels, names=["cc"]))
-    lower, upper = intervals.joint(found)
-    np.testing.assert_array_equal(upper - lower, 1.0)
-    exact = em.maximum_likelihood(g, [0.5, 0.5])
-    assert (intervals.joint(exact)[1] >= exact.upper).all()
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0])

@@ -63,8 +63,8 @@ def claims(kind: str, means: np.ndarray) -> list[Claim]:
                 f"{paper:.2g}, {paper_w:.2g}",
                 f"{found:.2g}, {ours.wilcoxon(i, j):.2g} (mean ranks {ours.ranks[i]:.2f}, {ours.ranks[j]:.2f})",
                 (found < 0.05) == (paper < 0.05),
-                f"better in {np.mean(ours.values[:, i] < ours.values[:, j]):.0%} of {len(ours.values)} pairs of data set "
-                f"and intensity (225 in print); with base as it is printed, the training shares' error over the "
+                f"better in {np.mean(ours.values[:, i] < ours.values[:, j]):.0%} of {len(ours.values)} pairs of data "
+                f"set and intensity (225 in print); with base as it is printed, the training shares' error over the "
                 f"classes, {again.nemenyi(i, j):.2g}, {again.wilcoxon(i, j):.2g} (mean ranks {again.ranks[i]:.2f}, "
                 f"{again.ranks[j]:.2f})",
             )
