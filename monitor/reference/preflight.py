@@ -4,6 +4,7 @@ The conditions are those of Esuli et al. (2020): is the model calibrated, are th
 enough? Here each is a measured number of this model, not a rule of thumb.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from monitor import priors, quality
 from monitor.arrays import Labels, Matrix
 from monitor.calibration import cross_fit
 from monitor.limits import SAMPLE_ROWS
+from monitor.priors.intervals import error_bound
 from monitor.priors.simplex import smallest_curvature
 from monitor.reference import time_report
 from monitor.reference.atoms import atoms_sentence, largest_atom
@@ -22,6 +24,7 @@ from monitor.sampling import stratified_sample
 from monitor.tolerances import CALIBRATED, CLASS_EVENTS, INDISTINCT, REFERENCE_PER_WINDOW
 from monitor.windows import Window
 
+UNIT_MAPS = ("acc-qp", "pacc")
 WINDOW_SIZES = (1_000, 10_000, 100_000)
 BINS = 12
 
@@ -109,10 +112,25 @@ def _window(reference: Reference, size: int) -> Report:
     ratio = float(reference.facts["events"]) / size
     return {
         "events": size,
+        "error_bound": _error_bound(reference, size),
         "interval_width": _by_class(reference, estimate.upper - estimate.lower),
         "reference_per_window": ratio,
         "reference_is_enough": ratio >= REFERENCE_PER_WINDOW,
     }
+
+
+def _error_bound(reference: Reference, size: int) -> float | None:
+    """How far from the truth, as a distance between mixes, matched counts can be with 95 % (dussap, Theorem 1).
+
+    The least over the maps whose images are no longer than 1: predictions and posteriors. None where it is as large as
+    the distance between any two mixes, and so says nothing.
+    """
+    curvatures = _delta_min(reference)
+    bounds = [
+        error_bound(curvatures[name], 1.0, reference.class_counts, size) for name in UNIT_MAPS if name in curvatures
+    ]
+    least = min(bounds, default=math.inf)
+    return least if least < math.sqrt(2) else None
 
 
 def _by_class(reference: Reference, values: Any) -> dict[str, float]:

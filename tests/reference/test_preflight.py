@@ -50,6 +50,19 @@ def test_intervals_shrink_with_the_window_and_the_reference_is_weighed_against_i
     assert verdicts(report)["Largest safe window"] == "mind"
 
 
+def test_theorem_1_bounds_what_counts_can_be_off_by_and_says_nothing_with_too_few_events(report):
+    labels = np.random.default_rng(0).integers(0, 3, 3000)
+    posteriors = np.where(np.eye(3)[labels] > 0, 0.98, 0.01)
+    reference = Reference.fit(posteriors, labels, classes=CLASSES, estimator="pacc", calibration="balanced")
+    sharp = measure(reference, posteriors, labels)
+    bounds = [window["error_bound"] for window in sharp["windows"]]
+    assert bounds == sorted(bounds, reverse=True)
+    assert 0 < bounds[-1] < 2**0.5
+    assert f"{bounds[0]:.2f}" in page(sharp)
+    assert [window["error_bound"] for window in report["windows"]] == [None] * 3
+    assert "says nothing" in page(report)
+
+
 def test_a_class_of_twenty_events_is_a_problem():
     report = report_of(200, estimator="em")
     assert report["small_classes"] == ["fraud", "dispute"]

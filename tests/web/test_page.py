@@ -24,6 +24,7 @@ from monitor.web.page import charts
 from monitor.web.page.charts import Bins
 from monitor.web.page.choice import Choice, written
 from monitor.web.page.class_charts import prevalence
+from monitor.web.page.classifier import SCORES
 from monitor.web.page.panels import COMMON, COMMON_OF_WINDOWS
 from monitor.web.page.stream import PANELS, WINDOW_PANELS
 from tests.web.made_up import MINUTE, START, Lagging, Story
@@ -181,7 +182,7 @@ def test_a_rare_class_is_drawn_from_zero_up_and_a_common_one_is_not() -> None:
 def test_labels_that_come_later_are_drawn_at_the_window_that_they_are_of() -> None:
     story = Story()
     story.window()
-    story.outcome()
+    outcome = story.outcome()
     story.window()
     html = rendered(story)
     assert "truth, from labels" in html
@@ -190,6 +191,9 @@ def test_labels_that_come_later_are_drawn_at_the_window_that_they_are_of() -> No
     assert bins.at(story.now + 1) is None
     first = rendered(story, stream="made-up", window=story.now - MINUTE)
     assert "What labels said afterwards" in first
+    for name in SCORES:
+        assert f"{getattr(outcome, name).before:.4f}" in first, name
+    assert f"\N{RIGHTWARDS ARROW} {outcome.normalised_absolute_error.after:.4f}" in first
     assert "What labels said afterwards" not in rendered(story, stream="made-up", window=story.now)
 
 

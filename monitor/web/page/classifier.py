@@ -17,6 +17,14 @@ MOST_CLASSES = 6
 MOST_MEASURES = 2
 """Drawn over time: the others have a line in the table."""
 OUTCOMES = 15
+SCORES = {
+    "normalised_absolute_error": "class mix",
+    "brier": "Brier",
+    "calibration_error": "of which calibration",
+    "refinement_error": "of which refinement",
+    "expected_calibration_error": "expected calibration error",
+}
+"""Of an outcome, and how the page calls them."""
 
 ClassifierCard = Card[ClassMixAnswer]
 
@@ -132,7 +140,13 @@ def outcomes(card: ClassifierCard) -> Shown | None:
     """What labels said afterwards."""
     if not card.outcomes:
         return None
-    return {"last": card.outcomes[-1], "rows": [_outcome(outcome) for outcome in reversed(card.outcomes[-OUTCOMES:])]}
+    shown = card.outcomes[: -OUTCOMES - 1 : -1]
+    return {
+        "last": card.outcomes[-1],
+        "rows": [_outcome(outcome) for outcome in shown],
+        "measures": list(SCORES.values()),
+        "scores": [_scores(outcome) for outcome in shown if outcome.brier is not None],
+    }
 
 
 def segments(card: ClassifierCard) -> Shown | None:
@@ -191,9 +205,18 @@ def _outcome(outcome: OutcomeResult) -> tuple[str, ...]:
         f"{number(outcome.labels.joined)} of {number(outcome.events)}",
         "" if outcome.coverage is None else f"{held}/{len(outcome.classes)}",
         _largest_error(outcome),
-        "" if outcome.brier is None else f"{outcome.brier.before:.4f}",
-        "" if outcome.brier is None or not outcome.applied else f"{outcome.brier.after:.4f}",
     )
+
+
+def _scores(outcome: OutcomeResult) -> tuple[str, ...]:
+    """A row of the table of errors; the class mix is estimated whether the scores are to be corrected or not."""
+    cells = [moment(outcome.ends)]
+    for name in SCORES:
+        score = getattr(outcome, name)
+        corrected = outcome.applied or name == "normalised_absolute_error"
+        after = f" \N{RIGHTWARDS ARROW} {score.after:.4f}" if score is not None and corrected else ""
+        cells.append("" if score is None else f"{score.before:.4f}{after}")
+    return tuple(cells)
 
 
 def _with_interval(value: float, lower: float, upper: float) -> str:
