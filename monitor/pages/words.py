@@ -39,8 +39,9 @@ def span(start: int, end: int) -> str:
 
 
 def sentence(words: str) -> str:
-    """The text with a capital, as sentences begin."""
-    return words[:1].upper() + words[1:]
+    """The text with a capital, as sentences begin; names such as `age_days` stay as they are."""
+    first = words.partition(" ")[0]
+    return words[:1].upper() + words[1:] if first.strip(",.:;").isalpha() else words
 
 
 def p_value(value: float) -> str:

@@ -31,6 +31,11 @@ class Browser:
         """The value that a script returns."""
         return self._post("/execute/sync", script=script, args=list(arguments))
 
+    def wait_for(self, promise: str) -> Any:
+        """What a promise comes to."""
+        script = f"const done = arguments[0]; ({promise}).then(done, (error) => done(String(error)))"
+        return self._post("/execute/async", script=script, args=[])
+
     def size(self, width: int, height: int, *, phone: bool = False) -> None:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 2 if phone else 1, "mobile": phone}
         self._devtools("Emulation.setDeviceMetricsOverride", **metrics)
@@ -42,6 +47,23 @@ class Browser:
         """The pointer to a place of the view."""
         moves = [{"type": "pointerMove", "x": x, "y": y, "duration": 0}]
         self._post("/actions", actions=[{"type": "pointer", "id": "mouse", "actions": moves}])
+
+    def drag(self, start: tuple[int, int], end: tuple[int, int]) -> None:
+        """The pointer, pressed at one place and let go at another; at the same one it is a click."""
+        moves = [
+            {"type": "pointerMove", "x": start[0], "y": start[1], "duration": 0},
+            {"type": "pointerDown", "button": 0},
+            {"type": "pointerMove", "x": end[0], "y": end[1], "duration": 20},
+            {"type": "pointerUp", "button": 0},
+        ]
+        self._post("/actions", actions=[{"type": "pointer", "id": "mouse", "actions": moves}])
+
+    def place(self, selector: str, x: float, y: float = 0.5) -> tuple[int, int]:
+        """Where on the view a part of an element is, from its upper left corner as 0, 0 to 1, 1."""
+        script = """const box = document.querySelector(arguments[0]).getBoundingClientRect();
+        return [box.x + arguments[1] * box.width, box.y + arguments[2] * box.height];"""
+        left, top = self.run(script, selector, x, y)
+        return int(left), int(top)
 
     def press(self, key: str) -> None:
         keys = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]

@@ -1,4 +1,4 @@
-"""A whole house of streams that never were, with as many windows as one likes, in no time: for the overview."""
+"""Sixty streams that never were, with as many windows as one likes, in no time: for the page of all streams."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,9 +7,9 @@ from zlib import crc32
 
 from monitor.assessment import Verdict
 from monitor.kinds import AnyReading
-from monitor.observers import Snapshot, Track
-from monitor.state import WINDOWS, AlarmState, Known, OpenAlarm, Ring
-from monitor.state.evidence import EvidenceState
+from monitor.observers import History, StreamFacts
+from monitor.service import Clock, Remembered
+from monitor.state import WINDOWS, AlarmState, EvidenceState, Known, OpenAlarm, Ring
 from monitor.windows import WindowKey
 from tests.web.made_up import MINUTE, START, Story, facts
 
@@ -52,20 +52,38 @@ TROUBLES: Mapping[str, Trouble] = {
 }
 
 
-def fleet(windows: int = 1_000, troubles: Mapping[str, Trouble] = TROUBLES) -> Snapshot:
-    """Sixty streams with so many windows each; the clock stands at `NOW`."""
+def fleet(windows: int = 1_000, others: Mapping[str, History] | None = None) -> History:
+    """Sixty streams with so many windows each, as after a restart; the clock stands at `NOW`. Others are put in their
+    places by name."""
     streams = [f"{model}-{region}" for model, region in product(MODELS, REGIONS)]
     models = dict(_templates())
-    tracks = {}
+    told = {stream: facts(stream, 2, 4) for stream in streams}
+    known = dict[str, Mapping[str, Known]]()
     for number, stream in enumerate(streams):
-        trouble = troubles.get(stream, Trouble())
+        trouble = TROUBLES.get(stream, Trouble())
         if not trouble.silent:
             length = LENGTHS[number % len(LENGTHS)] * MINUTE
             last = (NOW - trouble.ended * MINUTE) // length * length
             ends = range(last - (windows - 1) * length, last + 1, length)
-            readings = tuple(_readings(stream, ends, trouble, models))
-            tracks[stream] = {"": _track(stream, readings, trouble)}
-    return Snapshot(NOW / 1e6 - 86_400, {stream: facts(stream, 2, 4) for stream in streams}, tracks)
+            known[stream] = {"": _known(tuple(_readings(stream, ends, trouble, models)), trouble)}
+    for name, history in (others or {}).items():
+        snapshot = history.snapshot
+        told[name] = snapshot.facts[name]
+        known[name] = {segment: track.known for segment, track in snapshot.tracks[name].items()}
+    return _remembering(told, known)
+
+
+def _remembering(told: Mapping[str, StreamFacts], known: Mapping[str, Mapping[str, Known]]) -> History:
+    """Each was heard of when its last window ended."""
+    clock = [NOW - 1_440 * MINUTE]
+    history = History(told, clock=Clock(now=lambda: clock[0], elapsed=lambda: clock[0] / 1e6))
+    heard = dict[str, Mapping[str, Known]]()
+    for stream, tracks in sorted(known.items(), key=lambda item: item[1][""].until):
+        heard[stream] = tracks
+        clock[0] = tracks[""].until
+        history(Remembered(dict(heard)))
+    clock[0] = NOW
+    return history
 
 
 def _templates() -> Iterator[tuple[Verdict, AnyReading]]:
@@ -86,13 +104,9 @@ def _readings(stream: str, ends: range, trouble: Trouble, models: Mapping[Verdic
         yield replace(model, key=WindowKey(stream, "", end - ends.step, end), reasons=why)
 
 
-def _track(stream: str, readings: Sequence[AnyReading], trouble: Trouble) -> Track:
+def _known(readings: Sequence[AnyReading], trouble: Trouble) -> Known:
     flags = tuple(reading.verdict.moved for reading in readings[-3:])
     since = readings[-20].key.start
     opened = {trouble.alarm: OpenAlarm(since, 20, 23.0, 1e3)} if trouble.alarm else {}
-    states = {
-        "alarms": AlarmState(flags=flags, alarm=sum(flags) > 1, since=since if sum(flags) > 1 else 0),
-        "evidence": EvidenceState(alarms=opened),
-    }
-    known = Known("0123456789abcdef", readings[-1].key.end, states, {WINDOWS: Ring(tuple(readings), len(readings))})
-    return Track(known, readings[-1].key.end / 1e6 + 1)
+    states = {"alarms": AlarmState(flags=flags, alarm=sum(flags) > 1), "evidence": EvidenceState(alarms=opened)}
+    return Known("0123456789abcdef", readings[-1].key.end, states, {WINDOWS: Ring(tuple(readings), len(readings))})

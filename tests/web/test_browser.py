@@ -140,7 +140,7 @@ def test_a_thousand_windows_of_a_hundred_features_are_drawn(browser: Browser, sh
         loaded = browser.run("return performance.getEntriesByType('navigation')[0].duration")
         assert loaded < 5_000
         browser.screenshot(shots / "status-thousand.png")
-    assert browser.complaints() == []
+        assert browser.complaints() == []
 
 
 # The lowest contrast of any text with the card behind it, by the formula of WCAG 2.

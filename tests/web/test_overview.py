@@ -19,7 +19,7 @@ from tests.web.made_up import MINUTE
 
 @pytest.fixture(scope="module")
 def sixty() -> Snapshot:
-    return fleet(60)
+    return fleet(60).snapshot
 
 
 def names(html: str) -> list[str]:
@@ -62,7 +62,7 @@ def test_a_name_from_an_address_stays_text(sixty: Snapshot) -> None:
 
 
 def test_sixty_streams_of_a_thousand_windows_are_shown_in_a_tenth_of_a_second() -> None:
-    snapshot = fleet(1_000)
+    snapshot = fleet(1_000).snapshot
     seen(snapshot)
     for last in ("", "all"):
         started = time.process_time()

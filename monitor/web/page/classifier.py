@@ -1,11 +1,11 @@
 """The panels of a classifier's stream: how much of each class, by whom estimated, and what labels said."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from monitor.kinds import ClassMixAnswer, Reading
-from monitor.labels import OutcomeResult
+from monitor.labels import OutcomeResult, Realised
 from monitor.pages import moment, number, percent
 from monitor.tolerances import HARMED
 from monitor.web.page import panels
@@ -16,7 +16,7 @@ from monitor.web.page.panels import Panel, Shown
 MOST_CLASSES = 6
 MOST_MEASURES = 2
 """Drawn over time: the others have a line in the table."""
-OUTCOMES = 15
+OUTCOMES = 5
 SCORES = {
     "normalised_absolute_error": "class mix",
     "brier": "Brier",
@@ -62,6 +62,8 @@ def every_class(card: ClassifierCard) -> list[tuple[str, ...]]:
     """Each with the address of its chart, its share, interval and reference: those that moved most first."""
     answer = card.latest.answer
     moved = np.abs(np.subtract(answer.priors, answer.source_priors))
+    order = np.argsort(-moved, kind="stable").tolist()
+    later = card.outcomes[-1].classes if card.outcomes and card.outcomes[-1].ends == card.latest.key.end else {}
     return [
         (
             card.choice.link(named=answer.classes[at], window=None),
@@ -69,10 +71,17 @@ def every_class(card: ClassifierCard) -> list[tuple[str, ...]]:
             percent(answer.priors[at]),
             _interval(answer.lower[at], answer.upper[at]),
             percent(answer.source_priors[at]),
-            "" if answer.realised is None else percent(answer.realised[at]),
+            _realised(answer, at, later),
         )
-        for at in np.argsort(-moved, kind="stable").tolist()
+        for at in ([_positive(card), 1 - _positive(card)] if len(order) == 2 else order)
     ]
+
+
+def _realised(answer: ClassMixAnswer, at: int, later: Mapping[str, Realised]) -> str:
+    """What labels say: those that came later before those that came along."""
+    if answer.classes[at] in later:
+        return percent(later[answer.classes[at]].realised)
+    return "" if answer.realised is None else percent(answer.realised[at])
 
 
 def _interval(lower: float, upper: float) -> str:
@@ -105,6 +114,8 @@ def measures(card: ClassifierCard) -> Shown | None:
     rows = []
     for name in names:
         figure, known = latest.performance.get(name), realised.get(name)
+        if figure is None and known is None:
+            continue
         rows.append(
             (
                 name.replace("_", " "),
@@ -112,7 +123,7 @@ def measures(card: ClassifierCard) -> Shown | None:
                 "" if known is None else _with_interval(known.realised, known.lower, known.upper),
             )
         )
-    return {"rows": rows, "withheld": latest.withheld} if rows else None
+    return {"rows": rows, "withheld": latest.withheld} if names else None
 
 
 def performance(card: ClassifierCard) -> Shown | None:
@@ -151,7 +162,7 @@ def outcomes(card: ClassifierCard) -> Shown | None:
 
 def segments(card: ClassifierCard) -> Shown | None:
     """The segments, with the share of the class that moved most in the whole stream."""
-    at = card.latest.answer.leading
+    at = _positive(card) if len(card.latest.answer.classes) == 2 else card.latest.answer.leading
 
     def share(answer: ClassMixAnswer) -> str:
         mix = answer.smoothed or answer
@@ -161,8 +172,8 @@ def segments(card: ClassifierCard) -> Shown | None:
 
 
 PANELS: tuple[Panel, ...] = (
-    panels.alarms,
     headline,
+    panels.alarms,
     panels.verdicts,
     classes,
     panels.features,
@@ -174,7 +185,16 @@ PANELS: tuple[Panel, ...] = (
     panels.recent,
 )
 
-WINDOW_PANELS: tuple[Panel, ...] = (headline, panels.counts, shares, panels.inputs, measures, outcomes, trust)
+WINDOW_PANELS: tuple[Panel, ...] = (
+    headline,
+    shares,
+    panels.inputs,
+    panels.scores,
+    measures,
+    outcomes,
+    panels.counts,
+    trust,
+)
 """Of the page of one window."""
 
 
@@ -220,7 +240,7 @@ def _scores(outcome: OutcomeResult) -> tuple[str, ...]:
 
 
 def _with_interval(value: float, lower: float, upper: float) -> str:
-    return f"{value:.3f} ({lower:.3f} to {upper:.3f})"
+    return f"{value:.3f} ({lower:.3f} to {upper:.3f})" if upper - lower > 5e-4 else f"{value:.3f}"
 
 
 def _largest_error(outcome: OutcomeResult) -> str:

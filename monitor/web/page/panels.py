@@ -12,13 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from monitor.kinds import AnswerT_co, AnyReading
-from monitor.pages import moment, number, p_value, span
+from monitor.pages import distribution, moment, number, p_value, span
 from monitor.web.page import charts
 from monitor.web.page.card import Card, within
 from monitor.web.page.timeline import Range, strip
 
 MOST_CHANGES = 6
 MOST_FEATURES = 10
+MOST_DRAWN = 9
+"""Distributions that are seen at once: more are folded away."""
 RECENT = 15
 
 Shown = Mapping[str, Any]
@@ -132,10 +134,12 @@ def counts(card: Card[Any]) -> Shown:
 
 
 def inputs(card: Card[Any]) -> Shown | None:
-    """Every input of one window: how far it moved, and how; the furthest first."""
+    """Every input of one window: how far it moved, how, and its distribution; the furthest first."""
     latest = card.latest
     if not latest.features:
         return None
+    known = card.track.sketches(latest.key.id)
+    sketches = known.features if known else {}
     moved = {feature.name: feature for feature in latest.moved}
     order = sorted(range(len(latest.features)), key=lambda at: -latest.effects[at])
     rows = [
@@ -147,7 +151,16 @@ def inputs(card: Card[Any]) -> Shown | None:
         )
         for at in order
     ]
-    return {"rows": rows, "moved": len(moved)}
+    drawn = {row[0]: distribution(sketches[row[0]]) for row in rows if row[0] in sketches}
+    return {"rows": rows, "moved": len(moved), "drawn": list(drawn.items()), "most": MOST_DRAWN}
+
+
+def scores(card: Card[Any]) -> Shown | None:
+    """How the scores of one window were distributed, or a regressor's predictions."""
+    known = card.track.sketches(card.latest.key.id)
+    if known is None or not known.scores:
+        return None
+    return {"drawn": [(name, distribution(sketch)) for name, sketch in known.scores.items()], "most": MOST_DRAWN}
 
 
 def segments_by(card: Card[AnswerT_co], heading: str, cell: Callable[[AnswerT_co], str]) -> Shown | None:
@@ -185,6 +198,6 @@ def recent(card: Card[Any]) -> Shown:
     return {"rows": rows}
 
 
-COMMON: tuple[Panel, ...] = (alarms, headline, verdicts, features, events, trust, recent)
+COMMON: tuple[Panel, ...] = (headline, alarms, verdicts, features, events, trust, recent)
 """The panels of a kind that has none of its own."""
-COMMON_OF_WINDOWS: tuple[Panel, ...] = (headline, counts, inputs, trust)
+COMMON_OF_WINDOWS: tuple[Panel, ...] = (headline, inputs, scores, counts, trust)

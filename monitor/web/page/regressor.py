@@ -31,8 +31,8 @@ def segments(card: RegressorCard) -> Shown | None:
 
 
 PANELS: tuple[Panel, ...] = (
-    panels.alarms,
     panels.headline,
+    panels.alarms,
     panels.verdicts,
     error,
     panels.features,

@@ -1,0 +1,48 @@
+"""axe-core, which knows what makes pages hard to use for some: one version, from the npm registry, never vendored."""
+
+import hashlib
+import io
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.web.browser import Browser
+
+VERSION = "4.10.3"
+SHA256 = "0f2b4d7dcdf7d1219df8d1959ad68e565f51d14c3f0d88bb71cd59abeb956292"
+REGISTRY = os.environ.get("NPM_CONFIG_REGISTRY", "https://registry.npmjs.org").rstrip("/")
+GRAVE = ("serious", "critical")
+
+
+def script() -> str:
+    """Its code; skips with the reason where it is neither kept from an earlier run nor to be had."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kept = base / "shiftwatch-tests" / f"axe-{VERSION}.min.js"
+    if not kept.exists():
+        try:
+            answer = httpx.get(f"{REGISTRY}/axe-core/-/axe-core-{VERSION}.tgz", timeout=60, follow_redirects=True)
+            answer.raise_for_status()
+        except httpx.HTTPError as error:
+            pytest.skip(f"axe-core {VERSION} cannot be had: {error}")
+        assert hashlib.sha256(answer.content).hexdigest() == SHA256
+        with tarfile.open(fileobj=io.BytesIO(answer.content)) as package:
+            code = package.extractfile("package/axe.min.js")
+            assert code is not None
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(code.read())
+    return kept.read_text(encoding="utf-8")
+
+
+def findings(browser: Browser, code: str) -> list[dict[str, Any]]:
+    """What it finds on the page that is open, of those that matter: the rule, and where."""
+    browser.run(code)
+    found = browser.wait_for("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        {"rule": one["id"], "help": one["help"], "where": [node["target"] for node in one["nodes"]][:5]}
+        for one in found["violations"]
+        if one["impact"] in GRAVE
+    ]
