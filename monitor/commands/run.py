@@ -180,7 +180,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
             problems.extend(f"streams.{name}: {problem}" for problem in _other_scores(stream, reference.schema))
             schema = replace(reference.schema, stream=name)
             watched[name] = Watched(
-                reference=replace(reference, schema=schema),
+                reference=replace(reference.ignoring(stream.ignore), schema=schema),
                 plan=kind_of(reference).plan(stream.window.plan, reference, stream.evidence),
                 most_segments=stream.max_segments,
                 dead_letter_late=stream.dead_letter_late,
@@ -254,8 +254,9 @@ def _forgotten(config: Config, sink: Sink) -> Iterator[str]:
 def _strangers(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]:
     """Features and classes with settings that the reference does not know."""
     known = {feature.name for feature in schema.features}
-    for name in stream.features.keys() - known:
-        yield f"features: {name!r} is none of the reference's features {sorted(known)}"
+    for setting, names in (("features", stream.features.keys()), ("ignore", set(stream.ignore))):
+        for name in sorted(names - known):
+            yield f"{setting}: {name!r} is none of the reference's features {sorted(known)}"
     if stream.performance is not None and stream.performance.of_two_classes and len(schema.classes) != 2:
         yield f"performance: a threshold and costs are for two classes; the reference has {list(schema.classes)}"
     for name in stream.alarm.classes.keys() - set(schema.classes):

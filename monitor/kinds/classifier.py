@@ -52,6 +52,7 @@ CLASSIFIER = Kind(
             "labels",
             "outline",
             "features",
+            "ignore",
             "scores",
             "performance",
             'changes = "prior-shift"',

@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -65,6 +65,10 @@ class FiledReference(ABC):
     def segment_fields(self) -> frozenset[str]:
         """The fields of which it knows what is usual in each segment."""
         return frozenset()
+
+    def ignoring(self, names: Collection[str]) -> Self:  # noqa: ARG002 - a regressor tests each input by itself
+        """The same, with these features in no test."""
+        return self
 
     def matched(self, window: Window) -> Window:
         """The window with the columns of its data frames found by name; any other window as it is."""

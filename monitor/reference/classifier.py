@@ -4,7 +4,7 @@ A reference is reduced once from the hold-out events and never changes. `Referen
 `monitor.reference.building` from files of any size; both end in `reduce`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self, get_args
 
@@ -70,6 +70,8 @@ class Reference(FiledReference):
     """The estimator whose answer a window reports as its prevalence."""
     calendar: tuple[int, ...] = ()
     """The features that tell when an event was and not what: they are in no test."""
+    ignored: tuple[int, ...] = ()
+    """Those that a stream leaves out of all tests besides; not part of the file."""
     blocks: Blocks | None = None
     """How the hold-out varied over time; None where nobody said how long windows are."""
     segments: Segments | None = None
@@ -105,6 +107,10 @@ class Reference(FiledReference):
     def segment_fields(self) -> frozenset[str]:
         own = frozenset() if self.segments is None else frozenset(fields_of(self.segments))
         return own | {feature.name for feature in self.schema.features}
+
+    def ignoring(self, names: Collection[str]) -> "Reference":
+        ignored = tuple(j for j, feature in enumerate(self.schema.features) if feature.name in names)
+        return replace(self, ignored=ignored) if ignored else self
 
     def of_segment(self, window: Window) -> SegmentHoldOut:
         """What a segment's window is held against: the hold-out events of the same segment, where there are enough."""

@@ -214,6 +214,8 @@ def _without(reference: "Reference", columns: frozenset[int]) -> "Reference":
         features=tuple(reference.features[j] for j in kept),
         sample=replace(reference.sample, features=_columns(table, columns) if table is not None and kept else None),
         statistics={k: v for k, v in reference.statistics.items() if not priors.ESTIMATORS[k].needs_features},
+        calendar=tuple(kept.index(j) for j in reference.calendar if j in kept),
+        ignored=tuple(kept.index(j) for j in reference.ignored if j in kept),
         blocks=None,
     )
 

@@ -223,6 +223,8 @@ class StreamSettings:
     sketches: bool = True
     """Whether results carry small sketches of the distributions of features and scores, for page and reports; false
     where such counts must not leave."""
+    ignore: tuple[str, ...] = ()
+    """Features left out of all tests: a date, an identifier, what is known to change. Events still have them."""
     outline: Path | None = None
     """Of a model that is a versatile tree or forest: the JSON of its `outline()`. The feed then carries the thresholds
     that follow from each window's input corrections."""
@@ -252,7 +254,7 @@ class StreamSettings:
         """Whether a setting (`setting`, or `setting = "value"`) was made."""
         name, _, value = setting.partition(" = ")
         said = getattr(self, name)
-        return said == value.strip('"') if value else said not in (None, "no", {})
+        return said == value.strip('"') if value else said not in (None, "no", {}, ())
 
 
 @dataclass(frozen=True, slots=True)

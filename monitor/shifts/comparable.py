@@ -54,6 +54,11 @@ class ShiftReference(Protocol):
         """The features that tell when an event was and not what: they are in no test."""
         ...
 
+    @property
+    def ignored(self) -> tuple[int, ...]:
+        """Others that are in no test, though the blocks' own map has them."""
+        ...
+
     def calibrated(self, posteriors: Matrix) -> Matrix: ...
 
 

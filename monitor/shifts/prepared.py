@@ -123,7 +123,7 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
     chosen, projections = np.zeros(0, dtype=np.int64), None
     if sample.features is not None:
         frequent = np.array([not _rare(column, sample.labels, classes) for column in sample.features.T], dtype=np.bool_)
-        frequent[list(reference.calendar)] = False
+        frequent[[*reference.calendar, *reference.ignored]] = False
         chosen = _in_map(features, sample.features, sample.labels, classes, frequent)
         projections = fitted(sample.features, reference.features, frequent)
     parts, blocks = [], []
@@ -146,16 +146,23 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
         projections=projections,
         moments=replace(
             moments_of(mapped, sample.labels, reference.source_priors, None if cut is None else cut.fold_of_sample),
-            # At a coarser resolution fewer columns may vary: then the map is another one than the blocks' own.
-            blocks=None if cut is None or cut.sums.shape[2] != mapped.shape[1] else cut.mapped,
+            blocks=None if cut is None else _sums(cut, mapped, sample.labels, reference),
         ),
         landscape=None if standardised is None else novelty.landscape(standardised, sample.labels, classes),
         rows=mapped,
         labels=sample.labels,
         standardised=standardised,
-        untested=reference.calendar,
+        untested=(*reference.calendar, *reference.ignored),
         hold_out=cut,
     )
+
+
+def _sums(cut: Blocks, mapped: Matrix, labels: Labels, reference: ShiftReference) -> BlockSums:
+    """The blocks' own; of the sample's rows where the map is another one, because of columns that a stream leaves out
+    or that no longer vary at a coarser resolution."""
+    if not reference.ignored and cut.sums.shape[2] == mapped.shape[1]:
+        return cut.mapped
+    return BlockSums.reduced(mapped, labels, cut.of_sample, cut.stretch, reference.source_priors.size)
 
 
 @lru_cache(maxsize=64)

@@ -86,6 +86,20 @@ def test_a_word_about_a_feature_that_the_reference_does_not_have_stops_the_start
         run(tmp_path / "shiftwatch.toml")
 
 
+def test_a_feature_that_the_stream_ignores_is_in_no_test_and_moves_nothing(tmp_path: Path) -> None:
+    written(tmp_path, VersatileTreeClassifier(min_samples_leaf=20))
+    said, moved = tmp_path / "shiftwatch.toml", {}
+    for number, more in enumerate(("", 'ignore = ["x4"]\n')):
+        said.write_text(CONFIGURATION + more)
+        replay(said, tmp_path / f"{number}.jsonl")
+        last = json.loads((tmp_path / f"{number}.jsonl").read_text().splitlines()[-1])
+        moved[more] = last["features"]["x4"]["moved"]
+    assert list(moved.values()) == [True, False]
+    said.write_text(CONFIGURATION + 'ignore = ["x9"]\n')
+    with pytest.raises(ConfigurationError, match=r"streams.trees.ignore: 'x9' is none of the reference's features"):
+        run(said)
+
+
 @pytest.mark.parametrize("model", [VersatileTreeClassifier(min_samples_leaf=20), VersatileForestClassifier(5)])
 def test_a_scoring_service_adapts_its_model_by_the_feed_alone(
     tmp_path: Path, model: VersatileTreeClassifier | VersatileForestClassifier

@@ -182,3 +182,23 @@ def test_a_block_is_no_nearer_to_the_others_than_a_window_is_to_all_of_them() ->
 
 def test_the_distance_of_tied_numbers_is_held_against_what_sampling_makes_of_tied_numbers() -> None:
     assert distance_laws(prepare(wide_reference(1, blocks=24, size=200)))[0].law is not None
+
+
+def dated(blocks, seed, begin):
+    """The world of the tests with a feature that tells how long it has been running."""
+    x, labels = drawn(blocks, seed, 0.25)
+    weeks = begin + np.repeat(np.arange(blocks) // 2, ROWS) + np.random.default_rng(seed).normal(size=labels.size)
+    return np.column_stack([x, weeks]), labels
+
+
+def test_a_feature_that_a_stream_ignores_is_in_no_test_and_the_others_are_held_against_the_blocks_as_before() -> None:
+    x, labels = dated(BLOCKS, 0, 0)
+    schema = StreamSchema("world", ("a", "b", "c"), tuple(Feature(name) for name in ("x0", "x1", "x2", "x3", "week")))
+    known = worlds.cheaply(schema, worlds.posteriors(x), labels, x, cut(ROWS, labels.size))
+    later = [Window.of(worlds.posteriors(part), part) for part in np.split(dated(20, 100, 60)[0], 20)]
+    assert Verdict.STABLE not in verdicts(known, later)
+    ignoring = known.ignoring(("week", "nothing of the kind"))
+    assert verdicts(ignoring, later).count(Verdict.STABLE) >= 18
+    law = present(fit.block_matches(prepare(ignoring).moments), "matches").law
+    plain = present(fit.block_matches(prepare(reference(0.25)).moments), "matches").law
+    assert present(law, "law").mean == pytest.approx(present(plain, "law").mean, abs=0.05)
