@@ -39,7 +39,7 @@ from monitor.settings import Config, ServerSettings, StreamSettings, load
 from monitor.shifts import Outline
 from monitor.state import StatePlan
 
-ENDING = ("jsonl:", "synthetic:")
+ENDING = ("jsonl:", "synthetic:", "table:")
 
 _Made = TypeVar("_Made")
 

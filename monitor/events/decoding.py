@@ -22,11 +22,12 @@ from monitor.events.extraction import DecodedPart, Extract, Extractor, together
 from monitor.events.faults import UNREADABLE, find_fault
 from monitor.events.mapping import OWN_SHAPE, EventMapping
 from monitor.events.reasons import Fault, Reason
+from monitor.events.tabular import extracted
 from monitor.events.timestamps import AS_THEY_SAY, TimeReading
 from monitor.events.unfolding import Unfolder
-from monitor.events.wire import wire
+from monitor.events.wire import stream_key, wire
 from monitor.limits import AHEAD, RECORD_BYTES, RECORD_EVENTS
-from monitor.ports import Joined, RawBatch
+from monitor.ports import Joined, RawBatch, Tabular
 from monitor.ports.schema import StreamSchema
 
 __all__ = ["DecodedBatch", "Decoder", "LateLabels", "Limits", "Reason", "Rejected", "Scored"]
@@ -120,7 +121,10 @@ class Decoder:
         extracts: dict[Any, list[Extract]] = {}
         waiting: dict[Any, list[DecodedPart]] = {}
         joined = batch.records if isinstance(batch.records, Joined) and self._unfolder is None else None
-        for first in range(0, len(batch.records), _AT_ONCE):
+        table = self._from_columns(batch)
+        if table is not None:
+            extracts[self._only_kind] = [table]
+        for first in range(0, len(batch.records) if table is None else 0, _AT_ONCE):
             items = None if joined is None else self._parse_joined(joined, first)
             if items is None:
                 joined = None  # where one record is bad the next often is: no more vain attempts
@@ -145,6 +149,16 @@ class Decoder:
             rejected.extend(self._rejection(batch.records, schema.stream, misfit) for misfit in judged.misfits)
         rejected.sort(key=lambda one: one.index)
         return DecodedBatch(scored, late_labels, tuple(rejected))
+
+    def _from_columns(self, batch: RawBatch) -> Extract | None:
+        """All events of a table of one stream's; None if its rows have to be looked at one by one."""
+        if self._only_kind is None or self._unfolder is not None or not isinstance(batch.records, Tabular):
+            return None
+        (stream, wire), key = next(iter(self._wires.items())), stream_key(self._mapping)
+        streams = None if key is None else batch.records.column([key])
+        if streams is not None and not (isinstance(streams, list) and set(streams) == {stream}):
+            return None
+        return extracted(batch.records, wire, self._extractors[self._only_kind].reading)
 
     def _parts(
         self, batch: RawBatch, first: int, items: list[Any], only: Any, rejected: list[Rejected]

@@ -8,7 +8,7 @@ publishes all that it was given together with a checkpoint, or nothing: that is 
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,22 @@ class Joined(Protocol):
 
     def joined(self, first: int, stop: int) -> memoryview | None:
         """These records with line feeds between them; None if it is not plain that each is one JSON value."""
+        ...
+
+
+Column = NDArray[Any] | Sequence[Any] | Mapping[str, "Column | None"]
+"""Values of a table: numbers (null as NaN) or times (`datetime64[us]`) as an array, lists of numbers of equal length as
+the rows of one, objects by their members, anything else as Python's own values."""
+
+
+@runtime_checkable
+class Tabular(Protocol):
+    """Records of a batch that are rows of a table; taken one by one they are JSON. Optional: columns cost less."""
+
+    def __len__(self) -> int: ...
+
+    def column(self, steps: Sequence[str | int]) -> "Column | None":
+        """What stands at a path, by the names of members and the places in lists; None if nothing does."""
         ...
 
 

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from connectors.worlds import World
 from monitor import Reference
@@ -64,6 +66,19 @@ def test_results_are_the_same_bytes_as_from_our_own_shape(folder: Path) -> None:
     results = (folder / "own.out").read_bytes()
     assert results.count(b"\n") == 2
     assert (folder / "other.out").read_bytes() == results
+
+
+def test_a_table_gives_the_same_results_as_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [json.loads(line) for line in (folder / "other.jsonl").read_text().splitlines()]
+    (folder / "tables").mkdir()
+    parquet.write_table(pa.Table.from_pylist(rows), folder / "tables" / "day.parquet", row_group_size=150)
+    config = (folder / "other.toml").read_text().replace("jsonl:other.jsonl", "table:tables")
+    (folder / "table.toml").write_text(config)
+    for name in ("own", "table"):
+        assert main(["replay", str(folder / f"{name}.toml"), "-o", str(folder / f"{name}.out")]) == 0
+    assert (folder / "table.out").read_bytes() == (folder / "own.out").read_bytes()
+    assert main(["check", str(folder / "table.toml")]) == 0
+    assert "The first records of day.parquet" in capsys.readouterr().out
 
 
 def test_a_check_shows_the_first_events_and_why_others_are_none(

@@ -1,0 +1,277 @@
+"""Rows of Parquet and Arrow files: one file, or a directory to which files are added.
+
+`table:PATH`. A file is a partition, named after the file; positions are row numbers. A file that is listed is whole:
+write it under a name that begins with a dot or an underscore, and give it its own when it is closed.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, overload
+
+import msgspec
+import numpy as np
+
+from monitor.errors import ConfigurationError, ConnectorError
+from monitor.ports import Checkpoint, Column, Progress, RawBatch, Reassignment, Source
+from monitor.ports.options import read
+
+try:
+    import pyarrow as pa
+    from pyarrow import compute, ipc, parquet
+except ImportError as error:
+    raise ImportError("reading tables needs pyarrow: pip install 'shiftwatch[parquet]'") from error
+
+ROWS = 10_000
+"""Read at once from one file, so that what a batch costs whatever it holds is spread thin."""
+LISTING = 1.0
+"""How often a followed directory is looked through for new files, in seconds."""
+MARKED_BYTES = 4_096
+"""The end of a file, by which it is known again: what it holds is described there."""
+PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """What can be said about a source beside its path."""
+
+    follow: bool = False
+    """Wait for new files in a directory."""
+
+
+def source(path: str, options: Mapping[str, Any], base: Path) -> Source:
+    """Read a file or a directory of files."""
+    problems: list[str] = []
+    said = read(TableOptions, options, "source", problems)
+    if said is None or problems:
+        raise ConfigurationError(problems)
+    return TableSource(base / path, said)
+
+
+class TableSource:
+    """Reads some rows of one file a poll, in turn, so that event times stay close to each other."""
+
+    def __init__(self, path: Path, options: TableOptions = TableOptions()) -> None:
+        self._path = path
+        self._options = options
+        self._files: dict[str, TableFile] = {}
+        self._turn: list[str] = []
+        self._came: dict[str, Progress | None] = {}
+        self._listed = 0.0
+
+    def start(self, checkpoint: Checkpoint | None) -> Collection[str]:
+        """Open the files that are there, each at its row in the checkpoint."""
+        progress = checkpoint.progress if checkpoint else {}
+        paths = self._paths()
+        for path in paths:
+            self._open(path, progress.get(path.name, Progress(0)))
+        return progress.keys() - {path.name for path in paths}
+
+    def reassigned(self, _: Callable[[], None]) -> Reassignment | None:
+        """New files of a followed directory."""
+        if self._following and time.monotonic() - self._listed >= LISTING:
+            self._listed = time.monotonic()
+            for path in self._paths():
+                if path.name not in self._files:
+                    self._open(path, Progress(0))
+                    self._came[path.name] = None
+        came, self._came = self._came, {}
+        return Reassignment(came=came) if came else None
+
+    def poll(self, timeout: float, held: Collection[str] = ()) -> Sequence[RawBatch]:
+        """The next rows of the first file that has any, which then goes to the end of the queue."""
+        for name in self._turn:
+            if name not in held and name not in self._came and not self._files[name].finished:
+                self._turn.remove(name)
+                self._turn.append(name)
+                return [self._files[name].next()]
+        if not self.finished and timeout > 0:
+            time.sleep(timeout)
+        return []
+
+    def mark(self, partition: str, offset: int) -> str:  # noqa: ARG002 - a whole file is known by its end
+        """By what a file is known again."""
+        return self._files[partition].mark if partition in self._files else ""
+
+    def partitions(self) -> Sequence[str]:
+        """The files that are not read to their end."""
+        return [name for name, file in self._files.items() if not file.finished and name not in self._came]
+
+    def waiting(self, partition: str) -> bool:
+        """Whether rows of the file are left."""
+        return partition in self._files and not self._files[partition].finished
+
+    @property
+    def finished(self) -> bool:
+        """Whether every file is read to its end, and none may be added."""
+        return not self._following and all(file.finished for file in self._files.values())
+
+    def close(self) -> None:
+        """No file stays open."""
+
+    @property
+    def _following(self) -> bool:
+        return self._options.follow and self._path.is_dir()
+
+    def _paths(self) -> list[Path]:
+        if self._path.is_dir():
+            listed = sorted(self._path.iterdir())
+            return [path for path in listed if path.suffix in PARQUET + ARROW and path.name[0] not in "._"]
+        if not self._path.is_file():
+            raise ConnectorError(f"{self._path}: there is no such file or directory")
+        return [self._path]
+
+    def _open(self, path: Path, progress: Progress) -> None:
+        file = TableFile(path, progress.offset)
+        if progress.mark and file.mark != progress.mark:
+            raise ConnectorError(
+                f"{path.name}: this is not the file of which {progress.offset} rows were read: give it another name"
+            )
+        self._files[path.name] = file
+        self._turn.append(path.name)
+
+
+class TableFile:
+    """One file, read in order; it is open only while rows are read."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        self._path = path
+        self._row = first
+        try:
+            self._rows = _row_count(path)
+            self.mark = _end_of(path)
+        except (pa.ArrowException, OSError) as error:
+            raise ConnectorError(f"{path}: not a whole Parquet or Arrow file: {error}") from error
+        if first > self._rows:
+            raise ConnectorError(f"{path}: it was read up to row {first}, and now has only {self._rows}")
+        self._batches: Iterator[pa.RecordBatch] | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether every row has been given out."""
+        return self._row >= self._rows
+
+    def next(self) -> RawBatch:
+        """The next rows, some thousands at most."""
+        try:
+            if self._batches is None:
+                self._batches = _batches(self._path, self._row)
+            batch = next(self._batches)
+        except (pa.ArrowException, OSError, StopIteration) as error:
+            raise ConnectorError(f"{self._path}: row {self._row} cannot be read: {error}") from error
+        first, self._row = self._row, self._row + batch.num_rows
+        return RawBatch(self._path.name, TableRows(batch), np.arange(first, self._row), self._row)
+
+
+class TableRows(Sequence[bytes]):
+    """Rows of a table: as columns for whoever takes them so, and one by one as JSON."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+
+    def __len__(self) -> int:
+        return int(self._batch.num_rows)
+
+    @overload
+    def __getitem__(self, which: int) -> bytes: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[bytes]: ...
+    def __getitem__(self, which: int | slice) -> bytes | list[bytes]:
+        return self._json[which]
+
+    def column(self, steps: Sequence[str | int]) -> Column | None:
+        """What stands at a path."""
+        if not steps or steps[0] not in self._batch.schema.names:
+            return None
+        values = self._batch.column(self._batch.schema.get_field_index(steps[0]))
+        for step in steps[1:]:
+            if isinstance(step, str):
+                if not pa.types.is_struct(values.type) or values.type.get_field_index(step) < 0:
+                    return None
+                values = compute.struct_field(values, step)
+            else:
+                if not _is_list(values.type) or (compute.min(compute.list_value_length(values)).as_py() or 0) <= step:
+                    return None
+                values = compute.list_element(values, step)
+        return _values(values)
+
+    @cached_property
+    def _json(self) -> list[bytes]:
+        return [msgspec.json.encode(row, enc_hook=str) for row in self._batch.to_pylist()]
+
+
+def _row_count(path: Path) -> int:
+    if path.suffix in PARQUET:
+        return int(parquet.read_metadata(path).num_rows)
+    with pa.memory_map(str(path)) as mapped:
+        file = ipc.open_file(mapped)
+        return sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
+
+
+def _end_of(path: Path) -> str:
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(size - MARKED_BYTES, 0))
+        return f"{size}:{blake2b(file.read(), digest_size=8).hexdigest()}"
+
+
+def _batches(path: Path, first: int) -> Iterator[Any]:
+    """From this row on, some rows at a time: groups before it are not read."""
+    if path.suffix in PARQUET:
+        with parquet.ParquetFile(path) as file:
+            groups = list(range(file.num_row_groups))
+            while groups and first >= (rows := file.metadata.row_group(groups[0]).num_rows):
+                first -= rows
+                groups.pop(0)
+            yield from _after(first, file.iter_batches(batch_size=ROWS, row_groups=groups))
+        return
+    with pa.memory_map(str(path)) as mapped:
+        file = ipc.open_file(mapped)
+        yield from _after(first, map(file.get_batch, range(file.num_record_batches)))
+
+
+def _after(first: int, batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        for start in range(first, batch.num_rows, ROWS):
+            yield _plain(batch.slice(start, ROWS))
+        first = max(first - batch.num_rows, 0)
+
+
+def _plain(batch: Any) -> Any:
+    """Decimals as numbers, times in microseconds, dictionaries as their values."""
+    columns = []
+    for column in batch.columns:
+        kind = column.type
+        if pa.types.is_decimal(kind):
+            column = column.cast(pa.float64())  # noqa: PLW2901 - the same column
+        elif pa.types.is_timestamp(kind):
+            column = column.cast(pa.timestamp("us", kind.tz), safe=False)  # noqa: PLW2901
+        elif pa.types.is_dictionary(kind):
+            column = column.dictionary_decode()  # noqa: PLW2901
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _is_list(kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _values(values: Any) -> Column:
+    kind = values.type
+    if pa.types.is_struct(kind) and not values.null_count:
+        return {kind.field(n).name: _values(compute.struct_field(values, [n])) for n in range(kind.num_fields)}
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return np.asarray(values.cast(pa.timestamp("us")).to_numpy(zero_copy_only=False))
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+    if pa.types.is_timestamp(kind):
+        return [None if each is None else each.isoformat() for each in values.to_pylist()]
+    if _is_list(kind) and not values.null_count:
+        inner = values.flatten()
+        lengths = set(compute.list_value_length(values).to_pylist())
+        if len(lengths) == 1 and (pa.types.is_floating(inner.type) or pa.types.is_integer(inner.type)):
+            return np.asarray(inner.to_numpy(zero_copy_only=False)).reshape(len(values), lengths.pop())
+    return list(values.to_pylist())
