@@ -184,9 +184,10 @@ class TableRows(Sequence[bytes]):
 
     def column(self, steps: Sequence[str | int]) -> Column | None:
         """What stands at a path."""
-        if not steps or steps[0] not in self._batch.schema.names:
+        place = self._batch.schema.get_field_index(steps[0])
+        if place < 0:  # there is none, or two
             return None
-        values = self._batch.column(self._batch.schema.get_field_index(steps[0]))
+        values = self._batch.column(place)
         for step in steps[1:]:
             if isinstance(step, str):
                 if not pa.types.is_struct(values.type) or values.type.get_field_index(step) < 0:
@@ -241,18 +242,17 @@ def _after(first: int, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _plain(batch: Any) -> Any:
+    return pa.RecordBatch.from_arrays([_plain_column(column) for column in batch.columns], names=batch.schema.names)
+
+
+def _plain_column(column: Any) -> Any:
     """Decimals as numbers, times in microseconds, dictionaries as their values."""
-    columns = []
-    for column in batch.columns:
-        kind = column.type
-        if pa.types.is_decimal(kind):
-            column = column.cast(pa.float64())  # noqa: PLW2901 - the same column
-        elif pa.types.is_timestamp(kind):
-            column = column.cast(pa.timestamp("us", kind.tz), safe=False)  # noqa: PLW2901
-        elif pa.types.is_dictionary(kind):
-            column = column.dictionary_decode()  # noqa: PLW2901
-        columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    kind = column.type
+    if pa.types.is_decimal(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.timestamp("us", kind.tz), safe=False)
+    return column.dictionary_decode() if pa.types.is_dictionary(kind) else column
 
 
 def _is_list(kind: Any) -> bool:

@@ -151,7 +151,7 @@ def _values(column: Column | None, feature: Feature, rows: int) -> Vector:
 def _scalars(column: Column) -> Sequence[Any]:
     """Texts, truth values and numbers as Python's own, null as None."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "if" and column.ndim == 1:
-        return [None if value != value else value for value in column.tolist()]  # noqa: PLR0124 - NaN
+        return [None if value != value else value for value in column.tolist()]  # noqa: PLR0124 - true of NaN alone
     if isinstance(column, np.ndarray | Mapping):
         raise _OtherwiseError
     if not all(value is None or isinstance(value, str | bool) for value in column):
