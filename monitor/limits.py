@@ -114,6 +114,10 @@ HEADER_BYTES = 16_384
 # Without a turn of the loop for this long the service is not ready, in seconds; the largest windows take a few.
 PROGRESS_SECONDS = 60.0
 
+# Values of a window that are placed among the reference's at once: half of a 2 MB second-level cache. Of small windows
+# these are all columns, of large ones column after column.
+VALUES_PLACED = 131_072
+
 # Posteriors are checked this many rows at a time: what the check needs beside them stays small and in cache.
 CHECKED_ROWS = 8_192
 

@@ -328,14 +328,14 @@ def _sketches(diagnosis: Diagnosis, ready: Prepared, reference: AssessedReferenc
     drawn = range(len(classes)) if len(classes) > 2 else (positive_class(reference),)
     features = SketchedColumns(
         [move.name for move in diagnosis.features],
-        ready.features,
-        seen.features,
+        ready.features.each,
+        () if seen.features is None else seen.features.each(),
         [move.distance for move in diagnosis.features],
     )
     scores = SketchedColumns(
         [classes[y] for y in drawn],
         tuple(ready.posteriors[y] for y in drawn),
-        [seen.posteriors[y] for y in drawn],
+        [seen.posteriors.numbers.of(y) for y in drawn],
         [diagnosis.posteriors[y].distance for y in drawn],
     )
     return sketched(features, scores, mix)

@@ -7,11 +7,11 @@ all corrected together; the labels say whether the relation to the inputs still 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from monitor.arrays import Flags, Matrix, Vector, present
+from monitor.arrays import Flags, Matrix, present
 from monitor.assessment import message as result
 from monitor.assessment import regressor_message
 from monitor.assessment import regressor_reasons as wording
@@ -28,9 +28,8 @@ from monitor.ports.schema import PREDICTION
 from monitor.recalibration import RegressionRecalibration, Validity
 from monitor.shifts import (
     Explanation,
-    FeatureProfile,
+    KnownColumns,
     Move,
-    PlacedValues,
     SketchedColumns,
     Sketches,
     SortedColumn,
@@ -43,7 +42,7 @@ from monitor.shifts import (
     sketched,
 )
 from monitor.shifts import feature_tests as moves
-from monitor.shifts import window_view as looked
+from monitor.shifts.window_view import SeenColumns, seen_columns
 from monitor.tolerances import DISTANCE_FLOOR, MINIMUM_EVENTS, RELATION_FLOOR, VERDICT_LEVEL
 from monitor.version import __version__
 from monitor.windows import Origin, Window, WindowCounts, WindowKey
@@ -119,7 +118,7 @@ def assess_regression(
     relation = relation_found(evidence_of(kept), reference, family, by)
     enough = kept.events >= MINIMUM_EVENTS
     compared = _compared(kept, reference) if enough else None
-    moved = () if compared is None else _moves(compared, kept.events, family)
+    moved = () if compared is None else _moves(*compared, family)
     explained = _explanations(kept, reference, moved, family)
     tests = _tests(moved, relation, family, kept.events)
     verdict = decide_regression(RegressionEvidence(relation.changed, enough, any(move.moved for move in moved)))
@@ -146,7 +145,7 @@ def assess_regression(
         relation=relation,
         recalibration=implied(relation, reference, validity),
         reference_version=reference.version,
-        sketches=_sketches(compared, moved) if compared is not None and sketches else None,
+        sketches=_sketches(*compared, moved) if compared is not None and sketches else None,
     )
     return as_far_as_seen(assessment)
 
@@ -168,10 +167,10 @@ def _written(reference: RelationReference) -> tuple[WrittenColumn | None, ...]:
 
 
 @lru_cache(maxsize=64)
-def _prepared(reference: RelationReference, resolutions: tuple[int, ...]) -> tuple[SortedColumn | FeatureProfile, ...]:
+def _prepared(reference: RelationReference, resolutions: tuple[int, ...]) -> KnownColumns:
     """What is compared: the features, where events carry them, and last the predictions, at these resolutions."""
     profiles = (*reference.features, reference.prediction)[-len(resolutions) :]
-    return tuple(column_of(profile, at) for profile, at in zip(profiles, resolutions, strict=True))
+    return KnownColumns(tuple(column_of(profile, at) for profile, at in zip(profiles, resolutions, strict=True)))
 
 
 def _table(window: Window, reference: RelationReference) -> Matrix:
@@ -186,35 +185,22 @@ def _resolutions(window: Window, reference: RelationReference) -> tuple[int, ...
     return common_features(table, _written(reference)[-table.shape[1] :])
 
 
-class _SeenColumns(NamedTuple):
+def _compared(window: Window, reference: RelationReference) -> tuple[KnownColumns, SeenColumns]:
     """The features, where events carry them, and last the predictions: of the reference, and counted of a window."""
-
-    columns: tuple[SortedColumn | FeatureProfile, ...]
-    seen: list[PlacedValues | Vector]
-    missing: list[float]
-
-
-def _compared(window: Window, reference: RelationReference) -> _SeenColumns:
     resolutions = _resolutions(window, reference)
-    table = coarsened_table(_table(window, reference), resolutions)
     columns = _prepared(reference, resolutions)
-    seen = [looked.seen_column(column, values) for column, values in zip(columns, table.T, strict=True)]
-    return _SeenColumns(columns, seen, np.isnan(table).sum(axis=0).astype(np.float64).tolist())
+    return columns, seen_columns(columns, coarsened_table(_table(window, reference), resolutions))
 
 
-def _moves(compared: _SeenColumns, events: int, level: float) -> tuple[Move, ...]:
+def _moves(columns: KnownColumns, seen: SeenColumns, level: float) -> tuple[Move, ...]:
     """Every feature and last the predictions, corrected for one another."""
-    tested = [
-        moves.of_column(seen, column, missing, ALL, events=events)
-        for column, seen, missing in zip(*compared, strict=True)
-    ]
-    return moves.corrected(tested, level)
+    return moves.corrected(moves.compared(seen, columns, ALL), level)
 
 
-def _sketches(compared: _SeenColumns, moved: tuple[Move, ...]) -> Sketches:
+def _sketches(columns: KnownColumns, seen: SeenColumns, moved: tuple[Move, ...]) -> Sketches:
     names, far = [move.name for move in moved], [move.distance for move in moved]
     features, predictions = (
-        SketchedColumns(names[part], compared.columns[part], compared.seen[part], far[part])
+        SketchedColumns(names[part], columns.each[part], seen.each()[part], far[part])
         for part in (slice(None, -1), slice(-1, None))
     )
     return sketched(features, predictions, ALL)

@@ -343,4 +343,4 @@ def _cells(values: Vector, column: SortedColumn | FeatureProfile) -> tuple[Label
     upto = column.places.upto
     # A value lies in the cell of the reference's largest value up to it.
     of_place = np.maximum(upto - 1, 0) * BLOCK_CELLS // max(int(upto[-1]), 1)
-    return of_place[column.places.find(values)], BLOCK_CELLS
+    return of_place[column.places.find(values[None])[0]], BLOCK_CELLS

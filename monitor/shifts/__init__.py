@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from monitor.shifts.blocks import Blocks, elsewhere
+from monitor.shifts.columns import KnownColumns, SortedColumn, column_of
 from monitor.shifts.comparable import (
     ShiftReference,
     common_features,
@@ -20,9 +21,8 @@ from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested, cohen_w
 from monitor.shifts.novelty import Novelty
 from monitor.shifts.outline import Outline, follow
-from monitor.shifts.prepared import Prepared, SortedColumn, column_of, mapped_rows, prepare, shares_inside
+from monitor.shifts.prepared import Prepared, mapped_rows, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
-from monitor.shifts.ranks import PlacedValues
 from monitor.shifts.resolution import SINGLE, Resolution, WrittenColumn, coarsened_table
 from monitor.shifts.sketches import Sketch, SketchedColumns, Sketches, sketched
 from monitor.shifts.told_apart import label_shift_odds
@@ -39,13 +39,13 @@ __all__ = [
     "Diagnosis",
     "Explanation",
     "FeatureProfile",
+    "KnownColumns",
     "Law",
     "Lens",
     "Match",
     "Move",
     "Novelty",
     "Outline",
-    "PlacedValues",
     "Prepared",
     "Resolution",
     "SeriesEvidence",

@@ -49,22 +49,23 @@ def chi_square(counts: Vector, class_counts: Matrix, priors: Vector) -> SharesRe
     return SharesResult(statistic, p_value, float(np.abs(gap).sum() / 2), degrees, int(n))
 
 
-def missing_rate(
-    missing: int, events: int, class_missing: Vector, class_counts: Vector, priors: Vector
-) -> SharesResult:
-    """Whether values are missing as often as the class mix implies: the two-proportion z-test, squared."""
-    if events == 0 or (missing == 0 and not class_missing.any()):
-        return SharesResult(0.0, 1.0, 0.0, 0, events)
-    m = effective_size(class_counts, priors)
-    if m == 0:
-        return SharesResult(0.0, 1.0, 0.0, 0, events)
-    observed, expected = missing / events, float(priors @ class_missing)
-    pooled = (missing + m * expected) / (events + m)
-    variance = pooled * (1 - pooled) * (1 / events + 1 / m)
-    if variance <= 0:
-        return SharesResult(0.0, 1.0, 0.0, 1, events)
-    z = (observed - expected) / np.sqrt(variance)
-    return SharesResult(float(z**2), float(2 * ndtr(-abs(z))), abs(observed - expected), 1, events)
+def missing_p(missing: Vector, events: int, expected: Vector, class_counts: Matrix, priors: Vector) -> Vector:
+    """Whether values of columns are missing as often as the class mix implies: p-values of the two-proportion z-test.
+
+    `expected` are the shares that it implies, `class_counts` the reference's events, a row for each column.
+    """
+    p_values = np.ones(len(missing))
+    some = (missing > 0) | (expected > 0)
+    if events == 0 or not some.any():
+        return p_values
+    sizes = effective_sizes(class_counts, priors)
+    observed = missing / events
+    pooled = (missing + sizes * expected) / (events + sizes)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variances = pooled * (1 - pooled) * (1 / events + 1 / sizes)
+        tested = some & (sizes > 0) & (variances > 0)
+        z = (observed - expected) / np.sqrt(variances)
+    return np.asarray(np.where(tested, 2 * ndtr(-np.abs(z)), p_values))
 
 
 def mixed_shares(class_counts: Matrix, priors: Vector) -> Vector:
@@ -78,11 +79,17 @@ def mixed_shares(class_counts: Matrix, priors: Vector) -> Vector:
 
 def effective_size(class_counts: Vector, priors: Vector) -> float:
     """m = 1 / sum_y (p_y^2 / n_y) over classes that have events: what a reweighted reference is worth."""
+    return float(effective_sizes(class_counts, priors))
+
+
+def effective_sizes(class_counts: Matrix, priors: Vector | Matrix) -> Vector:
+    """The same of each row."""
     known = (class_counts > 0) & (priors > 0)
-    if not known.any():
-        return 0.0
-    weights = priors[known] / priors[known].sum()
-    return float(1 / (weights**2 / class_counts[known]).sum())
+    weights = np.where(known, priors, 0.0)
+    total = weights.sum(axis=-1, keepdims=True)
+    weights = np.divide(weights, total, out=weights, where=total > 0)
+    squares = np.divide(weights**2, class_counts, out=weights, where=known).sum(axis=-1)
+    return np.asarray(np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0))
 
 
 def _with_rest(shares: Vector, frequent: Flags) -> Vector:

@@ -15,7 +15,7 @@ from monitor.arrays import Matrix, Vector
 from monitor.priors import HoldOut
 from monitor.shifts.blocks import Blocks
 from monitor.shifts.profile import FeatureProfile
-from monitor.shifts.resolution import EXACT, Resolution, WrittenColumn, coarsened_table, written
+from monitor.shifts.resolution import EXACT, Resolution, WrittenColumn, coarsened_table, written, written_finer
 from monitor.shifts.rounded_scores import ByCell, RoundedScores, cells_at, rounded_scores
 from monitor.shifts.written_margins import WrittenMargins, written_margins
 from monitor.tolerances import SHARED_SCORE
@@ -96,9 +96,12 @@ def common_resolution(window: Window, reference: ShiftReference) -> Resolution:
 
 def common_features(table: Matrix | None, known: tuple[WrittenColumn | None, ...]) -> tuple[int, ...]:
     """The resolution of each feature; without a table, the reference's own."""
-    if table is None:
-        return tuple(EXACT if resolution is None else resolution.base for resolution in known)
-    return tuple(EXACT if resolution is None else resolution.common(table[:, j]) for j, resolution in enumerate(known))
+    if table is None or not known:
+        return tuple(EXACT if one is None else one.base for one in known)
+    finer = written_finer(table, known)
+    return tuple(
+        EXACT if one is None else one.base if finer[j] else one.common(table[:, j]) for j, one in enumerate(known)
+    )
 
 
 def comparable_posteriors(posteriors: Matrix, reference: ShiftReference, resolution: Resolution) -> Matrix:

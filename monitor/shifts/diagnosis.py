@@ -21,7 +21,7 @@ from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested
 from monitor.shifts.moments import Moments
 from monitor.shifts.novelty import Novelty, between_blocks, novelty
-from monitor.shifts.prepared import Prepared, SortedColumn
+from monitor.shifts.prepared import Prepared
 from monitor.shifts.search import Rest
 from monitor.shifts.window_view import Looked
 from monitor.tolerances import (
@@ -260,8 +260,9 @@ def _explanations(
     """How each moved number moved, against the reference at this class mix."""
     explanations = {}
     for j in _moved(tested):
-        column = reference.features[j]
-        if isinstance(column, SortedColumn) and tested[j].distribution_moved:
+        row = reference.features.row_of.get(j)
+        if row is not None and tested[j].distribution_moved:
+            column = reference.features.numbers[row]
             explanations[j] = covariates.explain(
                 column.exact,
                 table[:, j],

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.special import stdtr
 
 from monitor.arrays import Vector
+from monitor.shifts.columns import Column, SortedColumn
 from monitor.shifts.fit import block_matches
-from monitor.shifts.prepared import Prepared, SortedColumn
-from monitor.shifts.profile import FeatureProfile
+from monitor.shifts.prepared import Prepared
 from monitor.shifts.variation import Law
 from monitor.tolerances import BLOCK_CELLS, EXCHANGEABLE, EXPECTED_IN_CELL
 
@@ -97,7 +97,7 @@ def _varied(reference: Prepared) -> bool:
 
 
 def _law(
-    feature: SortedColumn | FeatureProfile,
+    feature: Column,
     distances: Vector,
     missing: Vector,
     rows: Vector,
@@ -115,7 +115,7 @@ def _law(
     return DistanceLaw(law, square, beyond, sampling, float(missing.mean()), float(missing.std(ddof=1)), number)
 
 
-def _under_sampling(feature: SortedColumn | FeatureProfile, rows: float) -> tuple[float, float, float]:
+def _under_sampling(feature: Column, rows: float) -> tuple[float, float, float]:
     """Mean and standard deviation of sqrt(m) D, and the mean of its square.
 
     For shares q_v: the gaps are about normal, so E = sum_v sqrt(2 q_v (1 - q_v) / pi) / 2, and of the v - 1 that are

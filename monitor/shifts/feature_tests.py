@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from monitor.arrays import Vector
+from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts import categories, correction, ks
+from monitor.shifts.columns import KnownColumns, SortedColumn, column_name
 from monitor.shifts.distance_laws import DistanceLaw, distance_laws, score_laws
-from monitor.shifts.prepared import Prepared, SortedColumn
-from monitor.shifts.profile import FeatureProfile
-from monitor.shifts.ranks import PlacedValues, distance
-from monitor.shifts.window_view import Looked
+from monitor.shifts.prepared import Prepared
+from monitor.shifts.window_view import Looked, SeenColumns
 from monitor.tolerances import DISTANCE_FLOOR, MISSING_FLOOR
 
 
@@ -54,33 +53,64 @@ class Move:
         return self.distribution_moved or self.missing_moved
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ComparedColumns:
+    """The columns of a window against those of a reference, as arrays: before any correction for their number."""
+
+    names: tuple[str, ...]
+    tests: tuple[str, ...]
+    distance: Vector
+    statistic: Vector
+    p_value: Vector
+    plain_distance: Vector
+    plain_p: Vector
+    missing_rate: Vector
+    expected_missing_rate: Vector
+    missing_p: Vector
+    n: Labels
+
+
 def of_features(
-    looked: Looked, reference: Prepared, priors: Vector, level: float, spread: Vector | None = None
+    looked: Looked, reference: Prepared, priors: Vector, level: float, spread: Matrix | None = None
 ) -> tuple[Move, ...]:
     """All features at this class mix; `spread` is the mix's covariance where it was learnt from other features."""
-    pairs = zip(looked.features, reference.features, looked.missing, strict=True) if looked.features else ()
-    moves = [of_column(*pair, priors, events=looked.events, spread=spread) for pair in pairs]
-    moves = _beyond_blocks(moves, distance_laws(reference), reference.features, priors)
-    for j in reference.untested if moves else ():
-        moves[j] = replace(moves[j], p_value=1.0, missing_p=1.0)
-    return corrected(moves, level)
+    if looked.features is None:
+        return ()
+    found = compared(looked.features, reference.features, priors, spread)
+    found = _beyond_blocks(found, distance_laws(reference), reference.features, priors)
+    for j in reference.untested:
+        found.p_value[j] = found.missing_p[j] = 1.0
+    return corrected(found, level)
 
 
-def of_column(
-    seen: PlacedValues | Vector,
-    column: SortedColumn | FeatureProfile,
-    missing: float,
-    priors: Vector,
-    *,
-    events: int,
-    spread: Vector | None = None,
-) -> Move:
-    """One feature of any kind at this class mix, before any correction for having looked at others."""
-    if isinstance(column, SortedColumn):
-        assert isinstance(seen, PlacedValues)  # noqa: S101 - numbers are looked at by their place
-        return _numeric(seen, column, priors, events, spread)
-    assert isinstance(seen, np.ndarray)  # noqa: S101 - other values are counted
-    return _category(seen, column, priors, events, int(missing))
+def of_posteriors(looked: Looked, reference: Prepared, priors: Vector, level: float) -> tuple[Move, ...]:
+    """All posteriors at this class mix."""
+    found = compared(looked.posteriors, reference.posteriors, priors)
+    return corrected(_beyond_blocks(found, score_laws(reference), reference.posteriors, priors), level)
+
+
+def compared(seen: SeenColumns, columns: KnownColumns, priors: Vector, spread: Matrix | None = None) -> ComparedColumns:
+    """All columns at this class mix, before any correction for having looked at others."""
+    number, events = len(columns), seen.events
+    expected = np.array([priors @ missing for missing in columns.missing])
+    found = ComparedColumns(
+        names=tuple(column_name(column) for column in columns),
+        tests=tuple("ks" if isinstance(column, SortedColumn) else "chi-square" for column in columns),
+        distance=np.zeros(number),
+        statistic=np.zeros(number),
+        p_value=np.ones(number),
+        plain_distance=np.zeros(number),
+        plain_p=np.ones(number),
+        missing_rate=seen.missing / max(events, 1),
+        expected_missing_rate=expected,
+        missing_p=categories.missing_p(seen.missing, events, expected, columns.all_counts, priors),
+        n=np.zeros(number, dtype=np.int64),
+    )
+    if columns.numbers:
+        _compare_numbers(found, seen, columns, priors, spread)
+    for j in columns.categories:
+        _compare_category(found, j, seen, columns, priors)
+    return found
 
 
 def with_left_out(moves: tuple[Move, ...], left_out: frozenset[int]) -> tuple[Move, ...]:
@@ -93,117 +123,71 @@ def with_left_out(moves: tuple[Move, ...], left_out: frozenset[int]) -> tuple[Mo
     )
 
 
-def of_posteriors(looked: Looked, reference: Prepared, priors: Vector, level: float) -> tuple[Move, ...]:
-    """All posteriors at this class mix."""
-    pairs = zip(looked.posteriors, reference.posteriors, strict=True)
-    moves = [_numeric(seen, column, priors, looked.events) for seen, column in pairs]
-    return corrected(_beyond_blocks(moves, score_laws(reference), reference.posteriors, priors), level)
-
-
 def _beyond_blocks(
-    moves: list[Move],
-    laws: Sequence[DistanceLaw],
-    columns: Sequence[SortedColumn | FeatureProfile],
-    priors: Vector,
-) -> list[Move]:
+    found: ComparedColumns, laws: Sequence[DistanceLaw], columns: KnownColumns, priors: Vector
+) -> ComparedColumns:
     """The same held against how far the blocks of the hold-out are from each other, where there are blocks."""
-    if not laws or not moves:
-        return moves
-    moves_found = []
-    for move, law, column in zip(moves, laws, columns, strict=True):
-        size = categories.effective_size(column.class_counts, priors * (1 - column.missing))
-        p_value = max(move.p_value, law.p_value(move.distance, move.n * size / max(move.n + size, 1)))
-        missing_p = max(move.missing_p, law.missing_p(move.missing_rate - move.expected_missing_rate))
-        moves_found.append(replace(move, p_value=p_value, missing_p=missing_p))
-    return moves_found
+    if not laws:
+        return found
+    sizes = categories.effective_sizes(columns.class_counts, priors * (1 - columns.missing))
+    rows = found.n * sizes / np.maximum(found.n + sizes, 1)
+    beyond = found.missing_rate - found.expected_missing_rate
+    p_values = [law.p_value(*each) for law, *each in zip(laws, found.distance, rows, strict=True)]
+    missing_p = [law.missing_p(each) for law, each in zip(laws, beyond, strict=True)]
+    return replace(found, p_value=np.maximum(found.p_value, p_values), missing_p=np.maximum(found.missing_p, missing_p))
 
 
-def corrected(moves: list[Move], level: float) -> tuple[Move, ...]:
-    """The same with p-values corrected over all tests, and the decision: significant *and* above the floor."""
-    if not moves:
-        return ()
-    p_values = np.array([p for move in moves for p in (move.p_value, move.missing_p)])
+def corrected(found: ComparedColumns, level: float) -> tuple[Move, ...]:
+    """With p-values corrected over all tests, and the decision: significant *and* above the floor."""
+    p_values = np.stack([found.p_value, found.missing_p], axis=1).ravel()
     holm = correction.holm(p_values)
-    false_discovery = correction.benjamini_hochberg(p_values)
-    return tuple(
-        replace(
-            move,
-            adjusted_p=float(holm[2 * j]),
-            missing_adjusted_p=float(holm[2 * j + 1]),
-            false_discovery=float(false_discovery[2 * j]),
-            distribution_moved=bool(holm[2 * j] < level and move.distance >= DISTANCE_FLOOR),
-            missing_moved=bool(
-                holm[2 * j + 1] < level and abs(move.missing_rate - move.expected_missing_rate) >= MISSING_FLOOR
-            ),
-        )
-        for j, move in enumerate(moves)
-    )
+    away = np.abs(found.missing_rate - found.expected_missing_rate)
+    columns = {
+        "name": found.names,
+        "test": found.tests,
+        "statistic": found.statistic.tolist(),
+        "distance": found.distance.tolist(),
+        "p_value": found.p_value.tolist(),
+        "plain_distance": found.plain_distance.tolist(),
+        "plain_p": found.plain_p.tolist(),
+        "missing_rate": found.missing_rate.tolist(),
+        "expected_missing_rate": found.expected_missing_rate.tolist(),
+        "missing_p": found.missing_p.tolist(),
+        "n": found.n.tolist(),
+        "adjusted_p": holm[::2].tolist(),
+        "missing_adjusted_p": holm[1::2].tolist(),
+        "false_discovery": correction.benjamini_hochberg(p_values)[::2].tolist(),
+        "distribution_moved": ((holm[::2] < level) & (found.distance >= DISTANCE_FLOOR)).tolist(),
+        "missing_moved": ((holm[1::2] < level) & (away >= MISSING_FLOOR)).tolist(),
+    }
+    return tuple(Move(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
 
 
-def _numeric(
-    seen: PlacedValues, column: SortedColumn, priors: Vector, events: int, spread: Vector | None = None
-) -> Move:
-    n, kept = seen.n, column.values.size
-    totals = column.class_counts / np.maximum(1 - column.missing, 1e-12)
-    plain = beyond = 0.0
-    plain_p = p_value = 1.0
-    if n and kept:
-        values = float(column.class_counts.sum())
-        # Where a reference keeps only quantiles, kept values stand for different numbers of events.
-        source = column.rising(totals / totals.sum()) if kept < values else column.as_kept
-        rising = column.rising(priors)
-        size = categories.effective_size(column.class_counts, priors * (1 - column.missing))
-        if spread is not None and size > 0:
-            size = 1 / (1 / size + 4 * _mix_variance(column, spread))
-        plain = distance(seen, source)
-        if rising[-1] > 0:  # else no class of this mix has any value: nothing to compare with
-            beyond = distance(seen, rising)
-        plain_p, p_value = (float(p) for p in ks.series_p([plain, beyond], [values, size], n))
-    missing = categories.missing_rate(seen.missing, events, column.missing, totals, priors)
-    return Move(
-        name=column.name,
-        test="ks",
-        statistic=beyond,
-        distance=beyond,
-        p_value=p_value,
-        plain_distance=plain,
-        plain_p=plain_p,
-        n=n,
-        missing_rate=seen.missing / max(events, 1),
-        expected_missing_rate=float(priors @ column.missing),
-        missing_p=missing.p_value,
-    )
+def _compare_numbers(
+    found: ComparedColumns, seen: SeenColumns, columns: KnownColumns, priors: Vector, spread: Matrix | None
+) -> None:
+    at = columns.numbers_at
+    n, kept = seen.numbers.present, np.array([column.values.size for column in columns.numbers])
+    sizes = categories.effective_sizes(columns.class_counts[at], priors * (1 - columns.missing[at]))
+    if spread is not None:
+        by_mix = np.maximum(np.einsum("jyk,yz,jzk->jk", columns.by_class, spread, columns.by_class), 0.0).max(axis=1)
+        # A Kolmogorov distance of a Gaussian process is governed by its largest variance, which is 1/4 per value; an
+        # uncertain mix adds that of F_r(x) = sum_y p_y F_y(x): max_x F(x)' V F(x).
+        sizes = np.divide(1.0, 1 / np.maximum(sizes, 1e-300) + 4 * by_mix, out=sizes, where=sizes > 0)
+    plain = seen.numbers.distances(columns.rising_as_it_is)
+    beyond = seen.numbers.distances([column.rising(priors) for column in columns.numbers])
+    p_values = ks.series_p([plain, beyond], [columns.class_counts[at].sum(axis=1), sizes], n)
+    found.n[at], found.plain_distance[at], found.distance[at], found.statistic[at] = n, plain, beyond, beyond
+    found.plain_p[at], found.p_value[at] = np.where((n > 0) & (kept > 0), p_values, 1.0)
 
 
-def _category(seen: Vector, profile: FeatureProfile, priors: Vector, events: int, missing: int) -> Move:
-    totals = profile.class_counts / np.maximum(1 - profile.missing, 1e-12)
-    present = priors * (1 - profile.missing)
-    plain = categories.chi_square(seen, profile.counts, profile.class_counts / max(profile.class_counts.sum(), 1))
-    weighted = categories.chi_square(seen, profile.counts, present)
-    absent = categories.missing_rate(missing, events, profile.missing, totals, priors)
-    return Move(
-        name=profile.feature.name,
-        test="chi-square",
-        statistic=weighted.statistic,
-        distance=weighted.distance,
-        p_value=weighted.p_value,
-        plain_distance=plain.distance,
-        plain_p=plain.p_value,
-        n=weighted.n,
-        missing_rate=missing / max(events, 1),
-        expected_missing_rate=float(priors @ profile.missing),
-        missing_p=absent.p_value,
-    )
-
-
-def _mix_variance(column: SortedColumn, spread: Vector) -> float:
-    """The largest variance that an uncertain mix gives to F_r(x) = sum_y p_y F_y(x): max_x F(x)' V F(x).
-
-    A Kolmogorov distance of a Gaussian process is governed by its largest variance, which is 1/4 per value.
-    """
-    classes = column.class_counts.size
-    # 32 quantiles are enough: the distribution functions change by 3 % in between.
-    cell = np.arange(column.values.size) * 32 // column.values.size
-    counts = np.bincount(column.labels * 32 + cell, minlength=classes * 32).reshape(classes, 32)
-    rising = np.cumsum(counts, axis=1) / np.maximum(counts.sum(axis=1), 1)[:, None]
-    return float(np.maximum(np.einsum("yk,yz,zk->k", rising, spread, rising), 0.0).max())
+def _compare_category(
+    found: ComparedColumns, at: int, seen: SeenColumns, columns: KnownColumns, priors: Vector
+) -> None:
+    counts, profile = seen.categories[at], columns.categories[at]
+    as_it_is = profile.class_counts / max(profile.class_counts.sum(), 1)
+    plain = categories.chi_square(counts, profile.counts, as_it_is)
+    weighted = categories.chi_square(counts, profile.counts, priors * (1 - profile.missing))
+    found.n[at], found.statistic[at] = weighted.n, weighted.statistic
+    found.distance[at], found.p_value[at] = weighted.distance, weighted.p_value
+    found.plain_distance[at], found.plain_p[at] = plain.distance, plain.p_value

@@ -53,7 +53,7 @@ class Projections:
         with np.errstate(over="ignore"):
             values = (values - self.centre) / (self.scale * LINEAR_UP_TO)
         scaled = np.clip(values, -FARTHEST, FARTHEST).astype(np.float32)
-        np.nan_to_num(scaled, copy=False, nan=0.0)
+        np.copyto(scaled, np.float32(0), where=np.isnan(scaled))
         np.arcsinh(scaled, out=scaled)
         scaled *= np.float32(LINEAR_UP_TO)
         return scaled

@@ -1,19 +1,23 @@
 """Where a window's values stand among a reference's sorted ones, found by arithmetic: about one look a value.
 
-Sorting a window and merging it with the reference costs 45 ns a value, nearly all of it in branches that no processor
-can foresee. Here a table over the reference's range says where a value stands, or to within a neighbour or two; every
-place is then confirmed against the values themselves and searched where it was wrong. So places are exact, and what a
-window leaves behind is one count for each gap of the reference: all that the Kolmogorov-Smirnov distance needs.
+Merging a window with the reference costs 45 ns a value, nearly all of it in branches that no processor can foresee.
+Here a table over the reference's range says where a value stands, or to within a neighbour or two; every place is then
+confirmed against the values themselves and searched where it was wrong. So places are exact. They are whole numbers,
+which sort quickly; sorted they are all that the Kolmogorov-Smirnov distance needs.
+
+All columns of a table are placed together, those of small windows in one array operation.
 
 Notation. u_0 < ... < u_(k-1) the reference's distinct values; the place of x is the number of u_j <= x.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.arrays import Labels, Vector
+from monitor.arrays import Labels, Matrix, Vector
+from monitor.limits import VALUES_PLACED
 from monitor.tolerances import CELLS_PER_VALUE, TABLE_TAIL
 
 SMALLEST = float(np.finfo(np.float64).tiny)
@@ -21,61 +25,108 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """The distinct values of a sorted column, and the table that finds places among them.
+    """The distinct values of sorted columns, and the tables that find places among them. What belongs to a column is a
+    number in each row of (columns, 1); what belongs to its values lies behind that of the column before.
 
     The cell of x is made of the leading bits of x - origin, which grow with it: equally wide cells where the origin is
     far away, cells that widen with the distance where it is the smallest value (amounts, durations, counts).
     """
 
     fence: Vector
-    """u_0 to u_(k-1), then NaN, which is <= nothing and equals nothing: the end, and by index -1 the beginning."""
+    """u_0 to u_(k-1), then NaN, which is <= nothing and equals nothing: the end, and where the next column begins."""
     upto: Labels
     """How many of the column's values are among the first i distinct ones, for i in 0..k."""
+    starts: Labels
+    """Where a column begins in both."""
+    sizes: Labels
+    """k, the number of distinct values."""
     table: NDArray[np.intp]
     """For each cell, how many distinct values lie in the cells before it."""
-    origin: float
-    shift: int
-    first: int
+    tables: Labels
+    """Where a column's cells begin, and"""
+    cells: Labels
+    """how many they are."""
+    origins: Matrix
+    shifts: Labels
+    firsts: Labels
 
     @property
     def size(self) -> int:
-        """k, the number of distinct values."""
-        return self.fence.size - 1
+        """k, of a single column."""
+        return int(self.sizes[0, 0])
 
-    def find(self, values: Vector) -> NDArray[np.intp]:
-        """The place of each value; none may be NaN."""
-        ranks = self.table.take(_cells(values, self.origin, self.shift, self.first, self.table.size))
-        ranks += self.fence.take(ranks) <= values
-        short = np.flatnonzero(self.fence.take(ranks) <= values)
-        if short.size:
-            ranks[short] = np.searchsorted(self.fence[:-1], values[short], side="right")
-        return ranks
+    def find(self, values: Matrix) -> NDArray[np.intp]:
+        """The place of each value, a row for each column; that of NaN is any."""
+        cells = (_bits(values, self.origins) >> self.shifts) - self.firsts
+        at: NDArray[np.intp] = self.table.take(np.clip(cells, 0, self.cells - 1, out=cells) + self.tables)
+        at += self.starts
+        at += self.fence.take(at) <= values
+        short = self.fence.take(at) <= values
+        for row in np.flatnonzero(short.any(axis=1)):
+            start, size = int(self.starts[row, 0]), int(self.sizes[row, 0])
+            distinct = self.fence[start : start + size]
+            at[row, short[row]] = start + np.searchsorted(distinct, values[row, short[row]], side="right")
+        return np.asarray(at - self.starts, dtype=np.intp)
 
-    def equal(self, place: NDArray[np.intp], values: Vector) -> NDArray[np.bool_]:
+    def equal(self, place: NDArray[np.intp], values: Matrix) -> NDArray[np.bool_]:
         """Which values equal the distinct value just before their place."""
-        return np.asarray(self.fence.take(place - 1) == values)
+        return np.asarray(self.fence.take(place + (self.starts - 1)) == values)
 
     def twice_mid_ranks(self, values: Vector) -> Labels:
-        """How many of the column's values are below each value, plus how many are not above it."""
-        ranks = self.find(values)
-        return np.asarray(self.upto.take(ranks) + self.upto.take(ranks - self.equal(ranks, values)))
+        """Of one column: how many of its values are below each value, plus how many are not above it."""
+        rows = values[None]
+        ranks = self.find(rows)
+        both: Labels = self.upto.take(ranks) + self.upto.take(ranks - self.equal(ranks, rows))
+        return both.ravel()
+
+    def some(self, columns: slice) -> "Places":
+        """Those of some of the columns."""
+        mine = {name: getattr(self, name)[columns] for name in PER_COLUMN}
+        return replace(self, **mine)
+
+
+PER_COLUMN = ("starts", "sizes", "tables", "cells", "origins", "shifts", "firsts")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedValues:
-    """A window's values by their place in the reference."""
+    """A window's values by their rank in the reference, a row for each column, ascending; missing ones come last, as if
+    they were beyond all."""
 
-    counts: Labels
-    """Values at each place, 0 to k."""
-    tied: Labels | None
-    """Values that equal u_j, for each j; None where no value equals any."""
-    before: Vector
-    """F_w just before each u_j, and"""
-    upon: Vector
-    """at it."""
-    n: int
-    """Values that were placed."""
-    missing: int
+    below: NDArray[np.int32]
+    """How many of the reference's values are smaller than each of the window's, and"""
+    upto: NDArray[np.int32]
+    """how many are not larger."""
+    present: Labels
+    """How many values are not missing."""
+
+    @property
+    def missing(self) -> Labels:
+        """How many are."""
+        return np.asarray(self.below.shape[1] - self.present)
+
+    def distances(self, cumulative: Sequence[Vector]) -> Vector:
+        """D = sup |F_w - F_r| of each column, with F_r before the first and at every one of the reference's values.
+
+        F_w rises at a window's values alone: it is furthest above F_r at one of them, and furthest below just before
+        one. Where there is nothing to compare with, D is 0.
+        """
+        columns, values = self.below.shape
+        if not columns or not values:
+            return np.zeros(columns)
+        number, n = np.arange(values), np.maximum(self.present, 1)[:, None]
+        rises = (number + 1) / n - np.stack([f.take(at) for f, at in zip(cumulative, self.upto, strict=True)])
+        falls = np.stack([f.take(at) for f, at in zip(cumulative, self.below, strict=True)]) - number / n
+        farthest = np.maximum(rises, falls, out=rises)
+        if (self.present < values).any():
+            farthest[number >= self.present[:, None]] = 0.0
+        there = np.array([f[-1] > 0 for f in cumulative])
+        return np.where(there, np.maximum(farthest.max(axis=1), 0.0), 0.0)
+
+    def of(self, column: int) -> "PlacedValues":
+        """Those of one column alone."""
+        row = slice(column, column + 1)
+        return PlacedValues(self.below[row], self.upto[row], self.present[row])
 
 
 def places(values: Vector) -> Places:
@@ -84,7 +135,7 @@ def places(values: Vector) -> Places:
     distinct, upto = values[fresh], np.append(np.flatnonzero(fresh), values.size)
     fence = np.append(distinct, np.nan)
     if not distinct.size:
-        return Places(fence, upto, np.zeros(1, dtype=np.intp), 0.0, 0, 0)
+        return _of_column(fence, upto, np.zeros(1, dtype=np.intp))
     low, high = (float(distinct[round(share * (distinct.size - 1))]) for share in (TABLE_TAIL, 1 - TABLE_TAIL))
     origins = [origin for origin in (low - (high - low), float(distinct[0])) if np.isfinite(origin)] or [0.0]
     tables = [_tabled(fence, upto, origin, low, high) for origin in origins]
@@ -92,29 +143,42 @@ def places(values: Vector) -> Places:
     return max(tables, key=lambda one: np.count_nonzero(np.diff(one.table)))
 
 
-def place(reference: Places, values: Vector) -> PlacedValues:
-    """Count a window's values by their place; NaN is missing."""
-    gaps = np.isnan(values)
-    missing = int(np.count_nonzero(gaps))
-    present = values[~gaps] if missing else np.ascontiguousarray(values)
-    ranks = reference.find(present)
-    equal = reference.equal(ranks, present)
-    tied = np.bincount(ranks[equal] - 1, minlength=reference.size) if equal.any() else None
-    counts = np.bincount(ranks, minlength=reference.size + 1)
-    below = np.cumsum(counts[:-1])
-    before = np.asarray(below / max(present.size, 1))
-    upon = before if tied is None else np.asarray((below + tied) / present.size)
-    return PlacedValues(counts, tied, before, upon, present.size, missing)
+def side_by_side(columns: Sequence[Places]) -> Places:
+    """The places of all these columns."""
+    fences, tables = (np.array([getattr(one, of).size for one in columns], dtype=int) for of in ("fence", "table"))
+    return Places(
+        fence=np.concatenate([np.zeros(0), *(one.fence for one in columns)]),
+        upto=np.concatenate([np.zeros(0, dtype=int), *(one.upto for one in columns)]),
+        starts=(np.cumsum(fences) - fences)[:, None],
+        sizes=fences[:, None] - 1,
+        table=np.concatenate([np.zeros(0, dtype=np.intp), *(one.table for one in columns)]),
+        tables=(np.cumsum(tables) - tables)[:, None],
+        cells=tables[:, None],
+        origins=np.concatenate([np.zeros((0, 1)), *(one.origins for one in columns)]),
+        shifts=np.concatenate([np.zeros((0, 1), dtype=int), *(one.shifts for one in columns)]),
+        firsts=np.concatenate([np.zeros((0, 1), dtype=int), *(one.firsts for one in columns)]),
+    )
 
 
-def distance(placed: PlacedValues, cumulative: Vector) -> float:
-    """D = sup |F_w - F_r|, with F_r before the first and at every distinct value.
-
-    Between two neighbours F_r stands still and F_w rises: F_w is furthest above just before a u_j, F_r at one.
-    """
-    if not placed.n or cumulative.size == 1:
-        return 0.0
-    return float(max((placed.before - cumulative[:-1]).max(), (cumulative[1:] - placed.upon).max(), 0.0))
+def place(reference: Places, columns: Matrix) -> PlacedValues:
+    """The values of columns, a row for each, by their rank in the reference; NaN is missing."""
+    number, values = columns.shape
+    below, upto = np.empty(columns.shape, dtype=np.int32), np.empty(columns.shape, dtype=np.int32)
+    present = np.full(number, values)
+    together = max(VALUES_PLACED // max(values, 1), 1)
+    for part in (slice(begin, begin + together) for begin in range(0, number, together)):
+        some, rows = reference.some(part), np.ascontiguousarray(columns[part])
+        at = some.find(rows)
+        # Whole numbers that are in the order of the values: twice the place, less 1 upon a value of the reference.
+        ordered = 2 * at - some.equal(at, rows)
+        gaps = np.isnan(rows)
+        if gaps.any():
+            present[part] -= np.count_nonzero(gaps, axis=1)
+            ordered = np.where(gaps, 2 * some.sizes, ordered)
+        ordered.sort(axis=1)
+        below[part] = some.upto.take((ordered >> 1) + some.starts)
+        upto[part] = some.upto.take((ordered + 1 >> 1) + some.starts)
+    return PlacedValues(below, upto, present)
 
 
 def _tabled(fence: Vector, upto: Labels, origin: float, low: float, high: float) -> Places:
@@ -123,20 +187,31 @@ def _tabled(fence: Vector, upto: Labels, origin: float, low: float, high: float)
     distinct = fence[:-1]
     shift = max(0, (highest - lowest).bit_length() - (CELLS_PER_VALUE * distinct.size).bit_length())
     first, cells = lowest >> shift, (highest >> shift) - (lowest >> shift) + 1
-    of_values = _cells(distinct, origin, shift, first, cells)
+    of_values = np.clip((_bits(distinct, origin) >> shift) - first, 0, cells - 1)
     before = np.searchsorted(of_values, np.arange(cells), side="left").astype(np.intp)
-    return Places(fence, upto, before, origin, shift, first)
+    return _of_column(fence, upto, before, origin=origin, shift=shift, first=first)
 
 
-def _cells(values: Vector, origin: float, shift: int, first: int, cells: int) -> Labels:
-    cells_of_values = _bits(values, origin)
-    cells_of_values >>= shift
-    cells_of_values -= first
-    return np.clip(cells_of_values, 0, cells - 1, out=cells_of_values)
+def _of_column(
+    fence: Vector, upto: Labels, table: NDArray[np.intp], *, origin: float = 0.0, shift: int = 0, first: int = 0
+) -> Places:
+    zero = np.zeros((1, 1), dtype=np.int64)
+    return Places(
+        fence=fence,
+        upto=upto,
+        starts=zero,
+        sizes=zero + (fence.size - 1),
+        table=table,
+        tables=zero,
+        cells=zero + table.size,
+        origins=np.array([[origin]]),
+        shifts=zero + shift,
+        firsts=zero + first,
+    )
 
 
-def _bits(values: Vector, origin: float) -> Labels:
+def _bits(values: Matrix | Vector, origin: Matrix | float) -> Labels:
     """x - origin, in a whole number that grows with it: the bits of positive floats are in their order."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         ahead = values - origin
     return np.maximum(ahead, SMALLEST, out=ahead).view(np.int64)

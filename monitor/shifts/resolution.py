@@ -7,11 +7,12 @@ are compared at the resolution that they have in common: found from the numbers 
 A resolution is a number of decimals, or `SINGLE`, or `EXACT`: the smaller, the coarser.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.arrays import Matrix, Vector
+from monitor.arrays import Flags, Matrix, Vector
 from monitor.tolerances import (
     COARSEST_STEP,
     DECIMALS_UP_TO,
@@ -81,6 +82,20 @@ def written(values: Vector) -> WrittenColumn:
     return WrittenColumn(own, coarsest if coarsest <= FINEST_DECIMALS else own, magnitude, np.unique(finite))
 
 
+def written_finer(table: Matrix, known: Sequence[WrittenColumn | None]) -> Flags:
+    """Which numbers of a window are written no coarser than the reference's, where a few rows show that alone."""
+    rows = table[:RESOLUTION_VALUES]
+    own = np.array([EXACT if column is None else column.own for column in known])
+    magnitudes = np.array([1.0 if column is None else column.magnitude for column in known])
+    places = np.arange(FINEST_DECIMALS + 1)[:, None]
+    units = 10.0**places
+    looked_for = (places < own) & (1 / units >= 4 * _SINGLE_ROUNDING * magnitudes)
+    units = units[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = np.abs(np.rint(rows * units) / units - rows) > np.abs(rows) * _SINGLE_ROUNDING
+    return np.asarray((off.any(axis=1) | ~looked_for).all(axis=0) & (own <= SINGLE))
+
+
 def decimals(values: Vector, magnitude: float, least: float = 0.0) -> int:
     """The fewest decimals with which all of these can be written, else `SINGLE` or `EXACT`.
 
@@ -115,6 +130,8 @@ def coarsened_table(table: Matrix, resolutions: tuple[int, ...]) -> Matrix:
     at = np.array(resolutions)
     if (at >= EXACT).all():
         return table
+    if (at == at[0]).all():
+        return coarsened(table, resolutions[0])
     coarse = np.array(table)
     for resolution in np.unique(at[at < EXACT]):
         columns = np.flatnonzero(at == resolution)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.shifts.resolution import EXACT, SINGLE, among, coarsened, decimals, thinned
@@ -16,6 +17,7 @@ from monitor.tolerances import (
     COARSEST_SCORES,
     FINEST_SCORES,
     RESOLUTION_ROWS,
+    RESOLUTION_VALUES,
     SAME_NUMBER,
     SCORES_MERGED,
     UNSEEN_ZERO,
@@ -33,6 +35,8 @@ class RoundedScores:
     def common(self, posteriors: Matrix) -> int:
         """The resolution that a window's scores have in common with the reference's."""
         thin = posteriors[:: max(len(posteriors) // RESOLUTION_ROWS, 1)]
+        if scores_finer(thin[:RESOLUTION_VALUES], self.own):
+            return self.own
         shown = decimals_of(thin)
         return self.own if shown >= self.own or among(thinned(thin.ravel()), self.atoms) else shown
 
@@ -109,6 +113,17 @@ def single_merges(posteriors: Matrix) -> bool:
     return bool(sizes[reach > SAME_NUMBER * values[first]].sum() > SCORES_MERGED * values.size)
 
 
+def scores_finer(rows: Matrix, resolution: int) -> bool:
+    """Whether some of these rows have more decimals than any coarser resolution allows, made to sum to one or not."""
+    if resolution > SINGLE:
+        return False
+    units = 10.0 ** np.arange(COARSEST_SCORES, min(resolution, FINEST_SCORES + 1))
+    more = rows.shape[1] // 2
+    totals = (units[:, None] + np.arange(-more, more + 1))[:, :, None, None]
+    near = _near(rows * totals, np.rint(rows * totals), units[:, None, None, None])
+    return not (near.any(axis=(0, 1)) | ~np.isfinite(rows).all(axis=1)).all()
+
+
 def decimals_of(posteriors: Matrix) -> int:
     """The fewest decimals with which scores can be written, before each row was made to sum to one; else `SINGLE` or
     `EXACT`."""
@@ -144,9 +159,9 @@ def whole_numbers(posteriors: Matrix, resolution: int) -> tuple[Labels, Flags]:
     return (whole if 2 * exact.sum() > exact.size else as_they_are).astype(np.int64), exact
 
 
-def _near(scaled: Matrix, whole: Matrix, units: int) -> Flags:
+def _near(scaled: Matrix, whole: Matrix, units: ArrayLike) -> Flags:
     # Single precision of a share of one, in units of the last decimal.
-    return np.asarray((np.abs(scaled - whole) <= units * 2.0**-24).all(axis=1))
+    return np.asarray((np.abs(scaled - whole) <= np.multiply(units, 2.0**-24)).all(axis=-1))
 
 
 @lru_cache(maxsize=64)

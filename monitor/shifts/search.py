@@ -29,7 +29,7 @@ class Rest:
 
 def inputs_alone(looked: Looked, reference: Prepared) -> Rest | None:
     """The match on all inputs and no scores, where it fits well: nothing need be left out but the scores."""
-    match = _without(looked, reference, frozenset()) if looked.features else None
+    match = _without(looked, reference, frozenset()) if looked.features is not None else None
     return None if match is None or match.p_value < SUSPICION else Rest(frozenset(), match)
 
 

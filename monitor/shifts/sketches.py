@@ -16,7 +16,7 @@ import numpy as np
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.limits import SKETCH_CELLS, SKETCH_FEWEST, SKETCH_MOST
 from monitor.shifts.categories import mixed_shares
-from monitor.shifts.prepared import SortedColumn
+from monitor.shifts.columns import Column, SortedColumn
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.ranks import PlacedValues
 
@@ -49,7 +49,6 @@ class Sketches:
     predictions of a regressor."""
 
 
-Column = SortedColumn | FeatureProfile
 Seen = PlacedValues | Vector
 
 
@@ -93,7 +92,7 @@ class _Cells:
     """Where the cells of a number are."""
 
     begin: Labels
-    """The number of the distinct value that each begins with."""
+    """How many of the reference's values lie before each."""
     edges: Vector
     by_class: Matrix
     """(classes, cells): the reference's values in each."""
@@ -112,7 +111,7 @@ def _cells(column: SortedColumn, most: int) -> _Cells:
     distinct, values = column.places.size, column.values.size
     begin = np.arange(distinct)
     if distinct > most:
-        rising = column.rising(column.class_counts / column.class_counts.sum())
+        rising = column.rising(column.class_counts / column.class_counts.sum()).take(column.places.upto)
         parts = np.arange(1, most) / most
         after = np.clip(np.searchsorted(rising, parts), 1, distinct)
         nearest = np.where(parts - rising[after - 1] < rising[after] - parts, after - 1, after)
@@ -121,15 +120,15 @@ def _cells(column: SortedColumn, most: int) -> _Cells:
     classes = column.class_counts.size
     counts = np.bincount(column.labels * begin.size + cell, minlength=classes * begin.size)
     edges = column.places.fence[np.append(begin, distinct - 1)]
-    return _Cells(begin, edges, counts.reshape(classes, begin.size).astype(np.float64))
+    return _Cells(column.places.upto[begin], edges, counts.reshape(classes, begin.size).astype(np.float64))
 
 
 def _of_number(column: SortedColumn, cells: _Cells, seen: PlacedValues, priors: Vector) -> Sketch:
-    above = int(seen.counts[-1] - (0 if seen.tied is None else seen.tied[-1]))
-    inside = np.add.reduceat(seen.counts[1:], cells.begin)
-    inside[-1] -= above
+    present = int(seen.present[0])
+    beyond = np.searchsorted(seen.below[0, :present], column.values.size)
+    ends = [0, *np.searchsorted(seen.upto[0, :present], cells.begin, side="right"), beyond, present]
+    counts = np.diff(ends)
     reference, expected = _shares(cells.by_class, column, priors)
-    counts = np.concatenate([[seen.counts[0]], inside, [above]])
     return Sketch(cells.edges, (), counts, np.pad(reference, 1), np.pad(expected, 1))
 
 

@@ -32,7 +32,7 @@ def column(values, labels):
 def of_values(reference, labels, window, priors=HALF):
     """The sketch of one column."""
     known = column(reference, labels)
-    group = SketchedColumns(("x",), (known,), (place(known.places, window),), (0.0,))
+    group = SketchedColumns(("x",), (known,), (place(known.places, window[None]),), (0.0,))
     return sketched(group, NOTHING, priors).features["x"]
 
 
@@ -118,7 +118,7 @@ def test_sketches_can_be_switched_off_and_belong_to_no_window_with_too_few_event
 def test_their_size_is_bounded_whatever_the_number_of_features(columns):
     rng = np.random.default_rng(1)
     known = column(rng.lognormal(3, 3, 2000), np.arange(2000) % 2)
-    seen = place(known.places, rng.lognormal(3, 3, 5000))
+    seen = place(known.places, rng.lognormal(3, 3, (1, 5000)))
     names = tuple(f"feature_{j}" for j in range(columns))
     far = [1.0 if j >= columns - 5 else 0.0 for j in range(columns)]
     drawn = sketched(SketchedColumns(names, (known,) * columns, (seen,) * columns, far), NOTHING, HALF)

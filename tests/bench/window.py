@@ -27,7 +27,7 @@ from monitor.priors import ESTIMATORS
 from monitor.reference.classifier import Reference
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
-from monitor.shifts.prepared import Prepared, SortedColumn, prepare
+from monitor.shifts.prepared import Prepared, prepare
 from monitor.tolerances import VERDICT_LEVEL
 from monitor.windows.window import Window
 from tests.bench.options import REPORTS, options, pythons
@@ -81,13 +81,8 @@ def cpu(work: Callable[[], object], times: int) -> float:
 def ks_part(one: Window, ready: Prepared) -> None:
     """Sort, merge, plain and reweighted distance and p-value of every feature."""
     assert one.features is not None
-    seen = tuple(
-        looked.seen_column(feature, one.features[:, j])
-        for j, feature in enumerate(ready.features)
-        if isinstance(feature, SortedColumn)
-    )
-    found = looked.Looked(one.events, (), seen, np.zeros(len(seen)), np.zeros(0), None)
-    moves.of_features(found, ready, ready.source_priors, VERDICT_LEVEL)
+    seen = looked.seen_columns(ready.features, one.features)
+    moves.corrected(moves.compared(seen, ready.features, ready.source_priors), VERDICT_LEVEL)
 
 
 def _sorted(one: Window) -> None:

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from monitor.shifts import ks
-from monitor.shifts.prepared import polynomial_sums, rank_polynomials
-from monitor.shifts.ranks import distance, place, places
+from monitor.shifts.columns import KnownColumns, SortedColumn
+from monitor.shifts.feature_map import rank_polynomials
+from monitor.shifts.ranks import place, places, side_by_side
+from monitor.shifts.window_view import polynomial_sums
 
 coarse = st.integers(-4, 4).map(float)  # ties on purpose
 anything = st.floats(allow_nan=False)  # denormals, both zeros, 1e308 and infinities
@@ -21,7 +23,7 @@ samples = st.one_of(hnp.arrays(float, st.integers(0, 60), elements=one) for one 
 @settings(max_examples=200, deadline=None)
 def test_a_place_is_the_number_of_distinct_values_that_are_not_above(reference, window):
     known = places(np.sort(reference))
-    assert np.array_equal(known.find(window), np.searchsorted(np.unique(reference), window, side="right"))
+    assert np.array_equal(known.find(window[None])[0], np.searchsorted(np.unique(reference), window, side="right"))
 
 
 @given(samples, samples)
@@ -38,9 +40,9 @@ def test_the_distance_is_that_of_the_sorted_samples_with_any_weights(reference, 
     ordered = np.sort(reference)
     weights = np.array(data.draw(st.lists(st.integers(1, 5), min_size=reference.size, max_size=reference.size)), float)
     known = places(ordered)
-    cumulative = ks.steps(weights).take(known.upto)
+    cumulative = ks.steps(weights)
     expected = ks.two_sample(ordered, window, weights).statistic
-    assert distance(place(known, window), cumulative) == pytest.approx(expected, abs=1e-12)
+    assert place(known, window[None]).distances([cumulative]) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -61,9 +63,10 @@ def test_many_values_of_any_shape_are_placed_exactly(shape):
     rng = np.random.default_rng(0)
     reference, window = np.sort(shape(rng.normal(size=20_000))), shape(rng.normal(size=5_000))
     known = places(reference)
-    assert np.array_equal(known.find(window), np.searchsorted(np.unique(reference), window, side="right"))
-    cumulative = known.upto / reference.size
-    assert distance(place(known, window), cumulative) == pytest.approx(ks.two_sample(reference, window).statistic)
+    assert np.array_equal(known.find(window[None])[0], np.searchsorted(np.unique(reference), window, side="right"))
+    cumulative = np.arange(reference.size + 1) / reference.size
+    expected = ks.two_sample(reference, window).statistic
+    assert place(known, window[None]).distances([cumulative]) == pytest.approx(expected)
 
 
 def test_the_table_tells_most_values_apart_where_they_are_spread_as_usual():
@@ -76,19 +79,39 @@ def test_the_table_tells_most_values_apart_where_they_are_spread_as_usual():
 
 def test_missing_values_are_counted_apart():
     known = places(np.array([1.0, 2.0, 2.0, 3.0]))
-    placed = place(known, np.array([np.nan, 2.0, 0.0, np.nan, 9.0]))
-    assert (placed.n, placed.missing) == (3, 2)
-    assert placed.counts.tolist() == [1, 0, 1, 1]
-    assert placed.tied is not None
-    assert placed.tied.tolist() == [0, 1, 0]
-    nothing = place(known, np.array([np.nan]))
-    assert distance(nothing, known.upto / 4) == 0.0
+    placed = place(known, np.array([[np.nan, 2.0, 0.0, np.nan, 9.0]]))
+    assert (placed.present.tolist(), placed.missing.tolist()) == ([3], [2])
+    assert placed.below[0, :3].tolist() == [0, 1, 4]
+    assert placed.upto[0, :3].tolist() == [0, 3, 4]
+    quarters = [np.arange(5) / 4]
+    assert placed.distances(quarters) == pytest.approx(max(1 / 3, 3 / 4 - 2 / 3))
+    assert place(known, np.array([[np.nan]])).distances(quarters) == 0.0
+    assert place(known, np.zeros((1, 0))).distances(quarters) == 0.0
+
+
+columns_of_a_table = hnp.arrays(float, st.tuples(st.integers(1, 4), st.integers(0, 30)), elements=coarse | anything)
+
+
+@given(columns_of_a_table, columns_of_a_table)
+@settings(max_examples=60, deadline=None)
+def test_columns_are_placed_together_as_each_would_be_alone(reference, window):
+    columns = min(len(reference), len(window))
+    each = [places(np.sort(one)) for one in reference[:columns]]
+    window = np.where(window == 4.0, np.nan, window[:, ::-1])[:columns]
+    together = place(side_by_side(each), window)
+    for row, known in enumerate(each):
+        alone = place(known, window[row : row + 1])
+        assert np.array_equal(alone.below[0], together.below[row])
+        assert np.array_equal(alone.upto[0], together.upto[row])
+        assert alone.present[0] == together.present[row]
 
 
 @given(samples, samples)
 @settings(max_examples=60, deadline=None)
 def test_the_sums_of_rank_polynomials_are_those_value_by_value(reference, window):
     ordered = np.sort(reference)
-    known = places(ordered)
-    expected = rank_polynomials(known.twice_mid_ranks(window), ordered.size).sum(axis=1)
-    assert np.allclose(polynomial_sums(place(known, window), known), expected, atol=1e-9)
+    labels = np.zeros(ordered.size, dtype=np.int64)
+    column = SortedColumn.of("x", ordered, labels, np.array([float(ordered.size)]), np.zeros(1))
+    expected = rank_polynomials(column.places.twice_mid_ranks(window), ordered.size).sum(axis=1)
+    found = polynomial_sums(place(column.places, window[None]), KnownColumns((column,)))
+    assert np.allclose(found[0], expected, atol=1e-9)
