@@ -192,7 +192,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
                     {feature: said.may for feature, said in stream.features.items() if said.may is not None},
                     stream.alarm.mix_rule,
                     stream.adapt or "bic",
-                    stream.performance or Decisions(),
+                    Decisions() if stream.performance is None else stream.performance.decisions,
                     stream.sketches,
                 ),
                 states=_states(name, config),
@@ -215,6 +215,7 @@ def _states(name: str, config: Config) -> StatePlan:
         changes=stream.changes,
         budget=config.budget(name),
         target=stream.target,
+        limits={} if stream.performance is None else stream.performance.limits,
         remembered=0 if config.server is None else config.server.windows,
     )
 
@@ -259,6 +260,10 @@ def _strangers(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]:
             yield f"{setting}: {name!r} is none of the reference's features {sorted(known)}"
     if stream.performance is not None and stream.performance.of_two_classes and len(schema.classes) != 2:
         yield f"performance: a threshold and costs are for two classes; the reference has {list(schema.classes)}"
+    if stream.performance is not None:
+        measured = stream.performance.decisions.measures(len(schema.classes), 1)
+        for name in stream.performance.limits.keys() - measured.keys():
+            yield f"performance: {name!r} is not measured of this stream; {sorted(measured)} are"
     for name in stream.alarm.classes.keys() - set(schema.classes):
         yield f"alarm.classes: {name!r} is none of the reference's classes {list(schema.classes)}"
 

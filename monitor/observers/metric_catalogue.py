@@ -129,6 +129,7 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("estimated_performance_upper", "gauge", "Upper end of the interval of that.", MEASURED),
     Spec("alarm", "gauge", "1 while so many of the last windows moved as `alarm` in the configuration says.", WINDOW),
     Spec("open_alarms", "gauge", "Alarms that evidence over windows has raised, within the budget of `false`.", WINDOW),
+    Spec("performance_alarms", "gauge", "Measures that have been beyond their limit in enough windows.", WINDOW),
     Spec("alarm_windows", "gauge", "How many of the last windows moved, of those that `alarm` looks at.", WINDOW),
     Spec("window_events", "gauge", "Events that the last window was judged by.", WINDOW),
     Spec(

@@ -220,7 +220,8 @@ def _window(filled: _Filled, facts: StreamFacts, reading: AnyReading, caps: Caps
 def _alarm(filled: _Filled, track: Track) -> None:
     of = (track.latest.key.stream, track.latest.key.segment)
     filled.add("alarm", of, float(track.alarm.alarm))
-    filled.add("open_alarms", of, len(track.open_alarms))
+    filled.add("open_alarms", of, len(track.open_alarms) - len(track.beyond_limits))
+    filled.add("performance_alarms", of, len(track.beyond_limits))
     filled.add("alarm_windows", of, track.alarm.moved)
     if track.alarm.since:
         filled.add("reference_left_timestamp_seconds", of, track.alarm.since / 1e6)

@@ -19,6 +19,7 @@ from monitor.state import (
     HistoryState,
     Known,
     OpenAlarm,
+    PerformanceState,
     WindowSketches,
 )
 from monitor.windows import CountPlan
@@ -140,9 +141,15 @@ class Track:
 
     @property
     def open_alarms(self) -> Mapping[str, OpenAlarm]:
-        """Those that evidence has raised and nothing has ended, by series; the one that began first comes first."""
-        alarms = self.known.state(EvidenceState).alarms
+        """Those that evidence or a limit has raised and nothing has ended, by series; the one that began first comes
+        first."""
+        alarms = {**self.known.state(EvidenceState).alarms, **self.beyond_limits}
         return dict(sorted(alarms.items(), key=lambda item: (item[1].since, item[0])))
+
+    @property
+    def beyond_limits(self) -> Mapping[str, OpenAlarm]:
+        """Those of how good the model is."""
+        return self.known.state(PerformanceState).alarms
 
     @property
     def changes(self) -> ChangeState:

@@ -2,6 +2,7 @@
 
 from monitor.performance.decisions import USUAL_DECISIONS, Decisions, scores_of
 from monitor.performance.estimated import CalibrationError, Expected, estimated, misfits
+from monitor.performance.limits import Limit
 from monitor.performance.measure_value import MeasureValue, with_interval
 from monitor.performance.measures import Measure, Scores, measures
 from monitor.performance.realised import realised, stratum_weights
@@ -11,6 +12,7 @@ __all__ = [
     "CalibrationError",
     "Decisions",
     "Expected",
+    "Limit",
     "Measure",
     "MeasureValue",
     "Scores",

@@ -15,7 +15,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,7 +35,7 @@ from monitor.limits import (
     SEGMENTS_WATCHED,
     WINDOWS_REMEMBERED,
 )
-from monitor.performance import Decisions
+from monitor.performance import Decisions, Limit
 from monitor.ports.options import Duration, duration, duration_text, read, substituted
 from monitor.recalibration import May, ScoreKind
 from monitor.service import Corrected, DeadLetterLimits, Spread
@@ -174,6 +174,34 @@ class AlarmSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PerformanceSettings(Decisions):
+    """What is decided by the scores, and limits such as `roc_auc = { below = 0.8 }`: beyond one there is an alarm."""
+
+    accuracy: Limit | None = None
+    brier: Limit | None = None
+    log_loss: Limit | None = None
+    f1: Limit | None = None
+    roc_auc: Limit | None = None
+    average_precision: Limit | None = None
+    cost: Limit | None = None
+    """Of an event, where mistakes were given one."""
+    macro_f1: Limit | None = None
+    macro_roc_auc: Limit | None = None
+    macro_average_precision: Limit | None = None
+
+    @property
+    def decisions(self) -> Decisions:
+        """What is decided by the scores."""
+        return Decisions(**{each.name: getattr(self, each.name) for each in fields(Decisions)})
+
+    @property
+    def limits(self) -> Mapping[str, Limit]:
+        """Those that are set, by measure."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: limit for name, limit in own.items() if isinstance(limit, Limit)}
+
+
+@dataclass(frozen=True, slots=True)
 class FeatureSettings:
     """What the values of one feature cannot show."""
 
@@ -218,8 +246,9 @@ class StreamSettings:
     target: Literal["window", "smoothed"] = "window"
     """Which class mix the feed corrects towards, in windows that call for a correction: their own, or the smoothed one
     of all windows so far, which is steadier for small windows."""
-    performance: Decisions | None = None
-    """What is decided by the scores, for how good the model is said to be: by default the class with the highest."""
+    performance: PerformanceSettings | None = None
+    """What is decided by the scores, for how good the model is said to be (by default the class with the highest), and
+    how good it has to be."""
     sketches: bool = True
     """Whether results carry small sketches of the distributions of features and scores, for page and reports; false
     where such counts must not leave."""

@@ -17,6 +17,7 @@ from monitor.state.history import OUTCOMES, SKETCHES, WINDOWS, HistoryState, Win
 from monitor.state.in_force import InForce, in_force
 from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance, owner, surplus
 from monitor.state.learned import LearnedState, learned
+from monitor.state.performance_limits import PerformanceState, performance_limits
 from monitor.state.plan import StatePlan
 from monitor.state.recent import recent
 from monitor.state.recent_labels import RecentLabelsState, recent_labels
@@ -46,6 +47,7 @@ __all__ = [
     "Known",
     "LearnedState",
     "OpenAlarm",
+    "PerformanceState",
     "RecentLabelsState",
     "Ring",
     "Seen",
@@ -74,6 +76,7 @@ CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] =
     learned,
     alarms,
     evidence,
+    performance_limits,
     changes,
     in_force,
     windows,

@@ -1,9 +1,11 @@
 """What a stream's settings say about what is to be known over its windows."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from monitor.limits import WINDOWS_REMEMBERED
+from monitor.performance import Limit
 from monitor.state.budget import Budget
 
 
@@ -24,5 +26,7 @@ class StatePlan:
     """How many false alarms the evidence gathered over windows may bring; None: it is not gathered."""
     target: Literal["window", "smoothed"] = "window"
     """Which class mix the feed corrects towards."""
+    limits: Mapping[str, Limit] = field(default_factory=dict)
+    """By measure: how good the model has to be."""
     remembered: int = WINDOWS_REMEMBERED
     """Windows that the page and the API look back on."""

@@ -8,11 +8,12 @@ import numpy as np
 
 from connectors.memory import MemorySink
 from monitor.arrays import UNLABELLED
-from monitor.assessment import assess, encode
+from monitor.assessment import assess, encode, rfc3339
 from monitor.assessment.message import Versions
 from monitor.labels import LabelCounts, Outcome, OutcomeResult, Settlement
 from monitor.labels.learning import Settled
 from monitor.labels.outcomes import Realised
+from monitor.performance import Limit
 from monitor.reference.classifier import Reference
 from monitor.service.notices import Observer, OutcomeKnown, StateAdvanced
 from monitor.service.stream_states import StreamStates
@@ -70,7 +71,8 @@ def outcome(number: int, covered: bool = True) -> Outcome:
     realised = Realised(0.3, 0.25, 0.35, 0.3 if covered else 0.6, 0.0 if covered else -0.3, covered)
     classes = {"no": Realised(0.7, 0.65, 0.75, 0.7, 0.0, True), "yes": realised}
     result = OutcomeResult(
-        "shiftwatch.outcome.v1", "s", "", f"s//{number}/{number + 1}", "", "", "stable", 400, True,
+        "shiftwatch.outcome.v1", "s", "", f"s//{number}/{number + 1}", rfc3339(number), rfc3339(number + 1), "stable",
+        400, True,
         LabelCounts(400, 0, 0, 0, 0, 0, 0), False, classes, float(covered), False, None, None,
         True, "", Versions("0", streams.reference().version),
     )  # fmt: skip
@@ -132,6 +134,7 @@ class Told:
 STREAMS = [
     Told(StatePlan(), streams.reference, story),
     Told(StatePlan(awaiting=True, live=True, budget=Budget.of(1 / 500, segments=1)), streams.reference, story),
+    Told(StatePlan(limits={"accuracy": Limit(below=0.9)}), streams.reference, story),
     *(
         Told(StatePlan(changes=name), streams.reference, story)
         for name in ("adwin", "page-hinkley", "kswin", "prior-shift")
