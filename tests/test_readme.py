@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from monitor import Reference
-from monitor.commands.run import opened
+from monitor.commands.streams import opened
 from monitor.events.decoding import Decoder
 from monitor.events.presets import PRESETS
 from monitor.ports import RawBatch

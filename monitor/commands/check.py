@@ -9,7 +9,8 @@ from rich.table import Table
 
 from monitor.commands.advice import advice
 from monitor.commands.preview import first_of_file, first_of_source, preview
-from monitor.commands.run import ENDING, configured, decoder_of, opened
+from monitor.commands.run import ENDING, configured
+from monitor.commands.streams import decoder_of, opened
 from monitor.errors import ConnectorError
 from monitor.kinds import kind_of
 from monitor.ports.options import duration_text

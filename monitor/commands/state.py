@@ -66,7 +66,8 @@ def _reset(given: argparse.Namespace) -> int:
 
 def _opened(given: argparse.Namespace) -> "tuple[Amendable, Watched]":
     """The sink of a configuration, and what is watched of the stream."""
-    from monitor.commands.run import configured, opened
+    from monitor.commands.run import configured
+    from monitor.commands.streams import opened
     from monitor.errors import ConfigurationError
     from monitor.ports import Amendable
 

@@ -13,7 +13,17 @@ import msgspec
 
 from monitor.labels import OutcomeResult
 from monitor.limits import REPORT_SECONDS
-from monitor.observers.snapshot import ITERATIONS, SECONDS, BucketCounts, Caps, Flow, Snapshot, StreamFacts, Track
+from monitor.observers.snapshot import (
+    ITERATIONS,
+    SECONDS,
+    BucketCounts,
+    Caps,
+    Flow,
+    Snapshot,
+    StreamFacts,
+    Track,
+    facts,
+)
 from monitor.ports import Reporting, ReportingSink
 from monitor.service import (
     BatchTaken,
@@ -115,11 +125,19 @@ class History:
         if isinstance(happening, Opened):
             self._source = happening.source if isinstance(happening.source, Reporting) else None
             self._sink = happening.sink if isinstance(happening.sink, ReportingSink) else None
+            self._snapshot = self._under({name: facts(name, stream) for name, stream in happening.watched.items()})
             return
         flow = self._snapshot.flow
         since = self.now() if flow.outage_since is None else flow.outage_since
         flow = replace(flow, outage=happening.reason, outage_since=since, partitions=())
         self._snapshot = replace(self._snapshot, flow=flow)
+
+    def _under(self, facts: Mapping[str, StreamFacts]) -> Snapshot:
+        """With these references."""
+        before = self._snapshot
+        estimated = [stream for stream, known in facts.items() if known.model.estimator]
+        iterations = {stream: before.iterations.get(stream, BucketCounts.empty(ITERATIONS)) for stream in estimated}
+        return replace(before, facts=MappingProxyType(dict(facts)), iterations=iterations)
 
     def _count(self, batch: BatchTaken) -> None:
         self._counted = True

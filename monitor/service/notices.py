@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from monitor.labels import LabelFlow, OutcomeResult
 from monitor.ports import Sink, Source
+from monitor.service.publishing import Watched
 from monitor.state import Known, Seen, WindowSeen
 from monitor.windows import WindowCheckpoint, WindowKey
 
@@ -123,10 +124,11 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The service begins with these ends: the first time, or again after an outage."""
+    """The service begins with these ends: the first time, after an outage, or with other references."""
 
     source: Source
     sink: Sink
+    watched: Mapping[str, Watched]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
 from monitor.arrays import Matrix
-from monitor.commands.run import opened
+from monitor.commands.streams import opened
 from monitor.errors import ConfigurationError
 from monitor.events.checks import Scored
 from monitor.events.decoding import Decoder

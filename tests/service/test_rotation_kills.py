@@ -23,7 +23,7 @@ from tests.processes import Process, finished, size, started, wait_until
 EVENTS, PIECES = 60_000, 60
 EVERY = 2
 """Pieces between two rotations."""
-SECONDS, KILLS = 30, 8
+SECONDS, KILLS = 15, 4
 
 CONFIGURATION = """
 [source]
