@@ -10,7 +10,7 @@ import random
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ import pytest
 from connectors.synthetic import SyntheticOptions, write
 from connectors.worlds import Period, World
 from monitor.reference.classifier import Reference
-from tests.processes import Process, finished, size, started, wait_until
+from tests.processes import Process, finished, started, wait_until
 
 EVENTS, PIECES = 60_000, 60
 EVERY = 2
@@ -87,19 +87,23 @@ def test_each_event_of_a_log_that_rotates_is_in_one_window_or_the_gap_is_said_an
     folder: Path, tmp_path: Path, rotate: Callable[[Path, int], None]
 ) -> None:
     shutil.copy(folder / "demo.ref", tmp_path)
-    log = tmp_path / "events.jsonl"
-    log.touch()
+    lines = (folder / "all.jsonl").read_bytes().splitlines(keepends=True)
+    log, length = tmp_path / "events.jsonl", len(lines) // PIECES + 1
+    log.write_bytes(b"".join(lines[:length]))
     (tmp_path / "killed.toml").write_text(
         CONFIGURATION.format(events="events.jsonl", follow="follow = true", results="killed")
     )
-    writer = threading.Thread(target=written, args=(folder / "all.jsonl", log, rotate, SECONDS / PIECES))
+    pieces = [lines[first : first + length] for first in range(length, len(lines), length)]
+    writer = threading.Thread(target=written, args=(pieces, log, rotate))
     process = started(tmp_path, "killed.toml")
     said = b""
+    # What was rotated before the first commit is history.
+    wait_until(lambda: b'"mark"' in committed(tmp_path), "a first commit")
     writer.start()
     rng = random.Random(1)
     for _ in range(KILLS):
-        before = size(tmp_path / "killed.jsonl.checkpoint")
-        wait_until(lambda: size(tmp_path / "killed.jsonl.checkpoint") > before or not writer.is_alive(), "a commit")  # noqa: B023
+        before = committed(tmp_path)
+        wait_until(lambda: committed(tmp_path) != before or not writer.is_alive(), "a commit")  # noqa: B023
         time.sleep(rng.uniform(0.0, 1.0))
         said += killed(process)
         process = started(tmp_path, "killed.toml")
@@ -121,16 +125,19 @@ def test_each_event_of_a_log_that_rotates_is_in_one_window_or_the_gap_is_said_an
     assert (len(whole) < len(found)) == (b"is nowhere" in said)
 
 
-def written(events: Path, log: Path, rotate: Callable[[Path, int], None], pause: float) -> None:
-    """All events, piece after piece. What a writer has open goes with the file: here it opens it for each piece."""
-    lines = events.read_bytes().splitlines(keepends=True)
-    length = len(lines) // PIECES + 1
-    for number, first in enumerate(range(0, len(lines), length)):
+def written(pieces: Sequence[list[bytes]], log: Path, rotate: Callable[[Path, int], None]) -> None:
+    """One piece after the other, each under the name that the log has then."""
+    for number, piece in enumerate(pieces):
         with log.open("ab") as file:
-            file.writelines(lines[first : first + length])
-        time.sleep(pause)
+            file.writelines(piece)
+        time.sleep(SECONDS / PIECES)
         if number % EVERY == EVERY - 1:
             rotate(log, number)
+
+
+def committed(folder: Path) -> bytes:
+    path = folder / "killed.jsonl.checkpoint"
+    return path.read_bytes() if path.exists() else b""
 
 
 def killed(process: Process) -> bytes:
