@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.processes import free_ports
 
 VERSION = "4.1.1"
-READY_SECONDS = 60.0
+READY_SECONDS = 240.0
 _POM = """<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>shiftwatch.tests</groupId><artifactId>kafka-jars</artifactId><version>1</version>

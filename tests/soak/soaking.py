@@ -23,7 +23,7 @@ from tests.soak.plan import Events, Plan
 from tests.soak.service import Soaked
 
 TICK = 0.1
-CATCH_UP = 420.0
+CATCH_UP = 600.0
 """Seconds that services may take to come to the end of what is there, on a machine that is busy."""
 SETTLE = 15.0
 """Seconds without a new message after which there is nothing more to come: longer than files are waited for."""
