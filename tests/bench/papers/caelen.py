@@ -425,6 +425,7 @@ def _body(found: Found) -> str:
                 for b, beta in enumerate(BETAS)
             ]
             parts += [f"### {what}\n", markdown(["beta", *names], rows)]
+        parts.append(f"When ACC wins (chapter 8): {_where_acc_wins(tables)}.\n")
         failed = [
             [name, *(f"{a:.0%} {b:.0%}" for a, b in zip(*np.nanmean(table, axis=0)[:, -3:-1].T, strict=True))]
             for name, table in tables.items()
