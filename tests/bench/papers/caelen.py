@@ -25,7 +25,7 @@ from tests.bench.papers.claims import Claim, Given, Study
 from tests.bench.papers.data import DataSet, of_caelen
 from tests.bench.tables import markdown
 
-SPLITS = {"logistic": 50, "softmax": 20, "random forest": 10}
+SPLITS = {"logistic": 20, "softmax": 10, "random forest": 5}
 PRINTED_KINDS = ("logistic", "random forest")
 CODE = (caelen_runs, bayes, calibration, counting, em, likelihood)
 LARGE = ("waveform", "abalone", "banknote_authentication", "segment", "letter", "magic", "penbased", "spambase")

@@ -293,7 +293,7 @@ def _monotone(hard: dict[int, Cell], version: str) -> Claim:
         ", ".join(f"{value:.0f}" for value in steps),
         bool((np.diff(steps) > 0).all()),
         "standard errors "
-        + ", ".join(f"{value:.0f}" for value in errors)
+        + ", ".join(f"{value:.1f}" for value in errors)
         + "; the falls are of "
         + ", ".join(f"{-fall:.1f}" for fall in np.diff(steps) if fall < 0)
         + " steps",
