@@ -2,6 +2,9 @@
 
 import re
 from pathlib import Path
+from typing import Any
+
+from monitor.commands.cli import main
 
 ROOT = Path(__file__).parent.parent
 GUIDES = ROOT / "deploy" / "guides"
@@ -14,3 +17,15 @@ def page(path: Path) -> str:
 def blocks(text: str, language: str) -> list[str]:
     """Every block of this language, in the page's order."""
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def followed(text: str, space: dict[str, Any]) -> None:
+    """A page's blocks in turn, as somebody would who follows it in the working directory."""
+    for language, block in re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL):
+        if language == "python":
+            exec(block, space)  # noqa: S102 - our own guides
+        elif language == "toml":
+            Path("shiftwatch.toml").write_text(block, encoding="utf-8")
+        else:
+            for line in block.splitlines():
+                assert main(line.split()[1:]) == 0, line

@@ -1,27 +1,14 @@
 """The guide to the first hour runs as it stands, and its outcome is what it says."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from monitor.commands.cli import main
-from tests.pages import GUIDES, ROOT, page
+from tests.pages import GUIDES, ROOT, followed, page
 
 GUIDE = page(GUIDES / "first-hour.md")
-
-
-def run(language: str, block: str, space: dict[str, Any]) -> None:
-    """As somebody would who follows the page."""
-    if language == "python":
-        exec(block, space)  # noqa: S102 - our own guide
-    elif language == "toml":
-        Path("shiftwatch.toml").write_text(block)
-    else:
-        for line in block.splitlines():
-            assert main(line.split()[1:]) == 0, line
 
 
 def test_every_block_runs_in_turn(
@@ -29,8 +16,7 @@ def test_every_block_runs_in_turn(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     space: dict[str, Any] = {}
-    for language, block in re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL):
-        run(language, block, space)
+    followed(GUIDE, space)
     said = capsys.readouterr().out
     assert "mind this  orders: windows of 40m may hold up to 600 events" in said
     results = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
