@@ -3,7 +3,7 @@
 Every window of a stream that awaits labels has experts: the reference's shares, calibrated PCC, the label-shift
 estimate, the rule of `assessment.prevalence`, the mix of the last labelled window and the mean of the last 8 and 30
 (blocks of the hold-out come before the first), and PCC with its mean error of the last 2 and 8. What each says is kept
-with the window until its labels come. With M_i an expert's mean squared error over the last 12 outcomes, from the third
+with the window until its labels come. With M_i an expert's mean squared error over the last 24 outcomes, from the third
 outcome on
 
     p = sum_i w_i c_i,   w_i ~ 1 / M_i^2

@@ -27,9 +27,9 @@ from tests.bench.verdicts_worlds import World, window, world
 EVENTS, BLOCKS = 1_000, 20
 REFERENCES = 3
 """Of each world."""
-WINDOWS = 20
+WINDOWS = 10
 """Of each shift, against each reference;"""
-CALM = 100
+CALM = 50
 """and so many without one."""
 LEVEL = (0.005, 0.015)
 LOST = 0.02

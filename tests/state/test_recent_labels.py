@@ -78,7 +78,7 @@ def test_the_result_says_that_it_rests_on_recent_labels_from_the_third_outcome_o
     assert set(based[first:]) == {BasedOn.RECENT_LABELS}
     last = found[-1][0].assessment
     assert last.prevalence.method == "recent-labels"
-    assert "the last 12 windows with labels" in last.reasons[-1]
+    assert "the last 24 windows with labels" in last.reasons[-1]
     assert not last.recalibration.apply
 
 
