@@ -125,8 +125,8 @@ def _familiar(
         f"{name} {weight:.0%}" for name, weight in zip(CANDIDATES, weights, strict=True) if weight >= 0.005
     )
     why = (
-        f"blocks of the hold-out differ by more than their class mix: the prevalence weighs {shares}, by their errors "
-        f"there{_strange(departure)}"
+        "blocks of the hold-out differ by more than their class mix: without labels the prevalence weighs "
+        f"{shares}, by their errors there{_strange(departure)}"
     )
     return Prevalence(_estimate(label_shift, "familiar-inputs", priors, half), BasedOn.FAMILIAR_INPUTS, (why,))
 

@@ -184,7 +184,7 @@ def _misfit_lies_with(
     Events of a new class come in addition to classes that are what they were. Events that were thrown out of known
     classes left these deformed, and however far out and close together they lie, the rest does not fit either.
     """
-    inside = prepared.inside(reference, unknown.threshold)
+    inside = prepared.inside(reference, unknown.threshold, varied=whole.natural)
     seen = looked.look(window.take(~unknown.beyond), reference)
     mean = seen.mean * reference.moments.scale / inside.scale
     known = np.flatnonzero(np.isfinite(mean))

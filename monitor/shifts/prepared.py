@@ -155,10 +155,10 @@ def _near(reference: Prepared, threshold: float) -> Flags:
     return np.asarray(present(reference.landscape, "distances of the reference's rows").by_row <= threshold)
 
 
-def inside(reference: Prepared, threshold: float) -> Moments:
-    """The moments of the sample's rows within a distance of the classes."""
+def inside(reference: Prepared, threshold: float, *, varied: bool) -> Moments:
+    """The moments of the sample's rows within a distance of the classes, by blocks where these differ."""
     near = _near(reference, threshold)
-    return _sampled_moments(reference.rows[near], reference, near)
+    return _sampled_moments(reference.rows[near], reference, near, varied=varied)
 
 
 def mapped_rows(rows: HoldOut, reference: Prepared) -> Matrix:
@@ -168,10 +168,10 @@ def mapped_rows(rows: HoldOut, reference: Prepared) -> Matrix:
     return np.concatenate([part for *_, part in parts], axis=1)
 
 
-def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | slice) -> Moments:
+def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | slice, *, varied: bool = True) -> Moments:
     """The moments of mapped rows that are those of the sample, or some of them."""
     labels, classes, held = reference.labels[picked], reference.class_counts.size, reference.hold_out
-    if held is None:
+    if held is None or not varied:
         return moments_of(rows, labels, reference.source_priors)
     moments = moments_of(rows, labels, reference.source_priors, held.fold_of_sample[picked])
     return replace(moments, blocks=BlockSums.reduced(rows, labels, held.of_sample[picked], held.stretch, classes))
