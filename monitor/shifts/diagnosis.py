@@ -19,7 +19,6 @@ from monitor.shifts import window_view as looked
 from monitor.shifts.covariates import Direction, Explanation
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested
-from monitor.shifts.moments import Moments
 from monitor.shifts.novelty import Novelty, between_blocks, novelty
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.search import Rest
@@ -75,7 +74,7 @@ class Diagnosis:
 def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     """All the evidence, at this level for each family of tests."""
     seen = looked.look(window, reference)
-    moments, whole = _matched(seen, reference)
+    whole = _matched(seen, reference)
     if _misfits(whole, level):
         whole = _without_strays(window, seen, reference, whole)
     tested = moves.of_features(seen, reference, whole.priors, level)
@@ -115,7 +114,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         features=tested,
         posteriors=moves.of_posteriors(seen, reference, priors, level),
         explanations=explanations,
-        mix=_mix(moments, whole, rest, reference, window.events) if fits or rest is not None else None,
+        mix=_mix(seen, whole, rest, reference) if fits or rest is not None else None,
         unknown=unknown,
         unknown_class=unknown_class,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
@@ -126,14 +125,17 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
 
 def one_mix_explains(window: Window, reference: Prepared, level: float) -> bool:
     """Whether one class mix explains all of a window together."""
-    return not _misfits(_matched(looked.look(window, reference), reference)[1], level)
+    return not _misfits(_matched(looked.look(window, reference), reference), level)
 
 
-def _matched(seen: Looked, reference: Prepared) -> tuple[Moments, Match]:
-    """All coordinates that the window has, and the match on them."""
-    known = np.flatnonzero(np.isfinite(seen.mean))
-    moments = prepared.part(reference, tuple(known.tolist()))
-    return moments, fit.match(moments, seen.mean[known], seen.events)
+def _matched(seen: Looked, reference: Prepared) -> Match:
+    """The match on all coordinates that the window has."""
+    known = _known(seen)
+    return fit.match(prepared.part(reference, known), seen.mean[list(known)], seen.events)
+
+
+def _known(seen: Looked) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(np.isfinite(seen.mean)).tolist())
 
 
 def _misfits(match: Match, level: float) -> bool:
@@ -151,7 +153,7 @@ def _without_strays(window: Window, seen: Looked, reference: Prepared, whole: Ma
     strays = reference.landscape.distances(seen.standardised) > reference.landscape.scores[-1]
     if not 0 < strays.sum() <= UNKNOWN_FLOOR * window.events:
         return whole
-    return _matched(looked.look(window.take(~strays), reference), reference)[1]
+    return _matched(looked.look(window.take(~strays), reference), reference)
 
 
 def is_class(unknown: Novelty, level: float) -> bool:
@@ -288,8 +290,9 @@ def _mapped(seen: Looked, table: Matrix, reference: Prepared, explanations: Mapp
     return fit.match(prepared.part(reference, tuple(at.tolist())), back.mean[at], seen.events)
 
 
-def _mix(moments: Moments, whole: Match, rest: Rest | None, reference: Prepared, events: int) -> Tested:
+def _mix(seen: Looked, whole: Match, rest: Rest | None, reference: Prepared) -> Tested:
     """Whether the class mix moved, by all coordinates or by those that are left."""
-    if rest is not None:
-        _, moments = prepared.without(reference, rest.left_out)
-    return fit.mix_moved(whole if rest is None else rest.match, moments, reference.class_counts.sum(), events)
+    events, held = seen.events, reference.class_counts.sum()
+    if rest is None:
+        return fit.mix_moved(whole, prepared.part(reference, _known(seen)), held, events)
+    return fit.mix_moved(rest.match, prepared.without(reference, rest.left_out)[1], held, events)
