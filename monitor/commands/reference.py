@@ -80,11 +80,7 @@ def _build(given: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from monitor.reference.building import build
-    from monitor.reference.building_regressor import build_regression
-    from monitor.reference.feature_columns import Kinds
-    from monitor.reference.holdout import Wanted, holds_predictions
-    from monitor.reference.regressor import LineCount
+    from monitor.reference import Kinds, LineCount, Wanted, build, build_regression, holds_predictions
     from monitor.web.preflight_page import page as render
 
     page, data = _report_places(given.holdout, given.out)
@@ -170,7 +166,7 @@ def _show(given: argparse.Namespace) -> int:
 
 def _diff(given: argparse.Namespace) -> int:
     from monitor.kinds import load_reference
-    from monitor.reference.description import differences
+    from monitor.reference import differences
 
     lines = differences(load_reference(given.old), load_reference(given.new))
     _print("\n".join(lines) if lines else "the references are the same")
@@ -178,7 +174,7 @@ def _diff(given: argparse.Namespace) -> int:
 
 
 def _summary(reference: "FiledReference", path: Path) -> str:
-    from monitor.reference.description import explain
+    from monitor.reference import explain
 
     return f"{path}\n{explain(reference)}"
 

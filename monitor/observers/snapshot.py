@@ -8,7 +8,7 @@ from monitor.assessment import SketchesPart, Verdict
 from monitor.kinds import AnyReading, ModelFacts, kind_of
 from monitor.labels import LabelFlow, OutcomeResult
 from monitor.limits import CLASS_SERIES, FEATURE_SERIES, SEGMENT_FEATURE_SERIES, STALE_AFTER, STALE_WINDOWS
-from monitor.ports import Report, SinkReport
+from monitor.ports import NEVER, Report, SinkReport
 from monitor.service import Watched
 from monitor.state import (
     SKETCHES,
@@ -215,6 +215,11 @@ class Flow:
     report: Report | None = None
     """What the source says about itself, where it says anything."""
     sink_report: SinkReport | None = None
+
+    @property
+    def newest_event(self) -> int | None:
+        """Its time; microseconds."""
+        return max((at for at in self.event_time.values() if at > NEVER), default=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from monitor.observers import Flow, Snapshot
 from monitor.pages import number, seconds
-from monitor.ports import NEVER
 from monitor.version import __version__
 from monitor.web.page.choice import EVERYTHING, Choice
 from monitor.web.page.overview import overview
@@ -61,5 +60,6 @@ def _flow(flow: Flow, started: float, now: float) -> list[tuple[str, str]]:
 
 
 def _behind(flow: Flow, now: float) -> str:
-    newest = max((at for at in flow.event_time.values() if at > NEVER), default=None)
-    return "none yet" if newest is None else f"{seconds(max(0.0, now - newest / 1e6))} ago"
+    if flow.newest_event is None:
+        return "none yet"
+    return f"{seconds(max(0.0, now - flow.newest_event / 1e6))} ago"
