@@ -230,7 +230,7 @@ def test_an_interrupted_command_says_so_without_a_traceback(monkeypatch, capsys)
     def interrupted(_path):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("monitor.reference.holdout.holds_predictions", interrupted)
+    monkeypatch.setattr("monitor.reference.holds_predictions", interrupted)
     assert main(["reference", "build", "x.jsonl", "--out", "x.ref"]) == 130
     assert capsys.readouterr().err.split("\n") == ["", "shiftwatch: interrupted", ""]
 
