@@ -355,6 +355,22 @@ GAIN_ERRORS = 2.0
 # to watch is the one to the prediction. A linear regressor of a linear world reaches it once in 30,000 references.
 PREDICTION_SAYS_MORE = 4.0
 
+# Leaves, and rows in each, of the trees that look for bends in what lines leave: a parabola takes half a dozen.
+BEND_LEAVES = 16
+BEND_ROWS = 20
+
+# Labels that those with inputs like the hold-out's have to be worth before their errors say anything.
+ALIKE_LABELS = 30.0
+# Standard deviations beyond which a value counts as if it were there, when rows are weighted to look like the
+# reference's: one extreme must not take all of the weight. And the penalty that keeps weights finite where none would do.
+BALANCE_REACH = 5.0
+BALANCE_PENALTY = 1e-4
+
+# How much of the relation's level the test of the errors has, and by what factor they have to grow to count: that is a
+# fifth more of the squared error.
+ERROR_SHARE = 0.2
+ERROR_GROWTH = 1.1
+
 # Labels beyond which a window's evidence is not looked for in older windows: slopes that grew by a tenth are found in
 # 98 of 100 batches of this size, and the fewer windows back, the less of it lies before a change.
 ENOUGH_LABELS = 100

@@ -43,7 +43,7 @@ from monitor.shifts import (
 )
 from monitor.shifts import feature_tests as moves
 from monitor.shifts.window_view import SeenColumns, seen_columns
-from monitor.tolerances import DISTANCE_FLOOR, MINIMUM_EVENTS, RELATION_FLOOR, VERDICT_LEVEL
+from monitor.tolerances import DISTANCE_FLOOR, ERROR_GROWTH, MINIMUM_EVENTS, RELATION_FLOOR, VERDICT_LEVEL
 from monitor.version import __version__
 from monitor.windows import Origin, Window, WindowCounts, WindowKey
 
@@ -115,13 +115,14 @@ def assess_regression(
     usable = _usable(window, reference)
     kept = window if usable.all() else window.take(usable)
     family = level / 2
-    relation = relation_found(evidence_of(kept), reference, family, by)
     enough = kept.events >= MINIMUM_EVENTS
     compared = _compared(kept, reference) if enough else None
     moved = () if compared is None else _moves(*compared, family)
+    elsewhere = tuple(j - len(moved) for j, move in enumerate(moved) if move.moved)
+    relation = relation_found(evidence_of(kept), reference, family, by, elsewhere)
     explained = _explanations(kept, reference, moved, family)
     tests = _tests(moved, relation, family, kept.events)
-    verdict = decide_regression(RegressionEvidence(relation.changed, enough, any(move.moved for move in moved)))
+    verdict = decide_regression(RegressionEvidence(relation.changed, enough, bool(elsewhere), relation.errors.grown))
     unusable = int((~usable).sum())
     words = wording.reasons(
         verdict, moved, explained, relation, inputs=reference.input_names, events=kept.events, unusable=unusable
@@ -233,6 +234,12 @@ def _tests(moved: tuple[Move, ...], found: RelationFound, level: float, events: 
         )
         if features:
             tests["features"] = of_moves(tuple(features), level, events)
+    errors = found.errors
+    if errors.error is not None and errors.p_value is not None and errors.usual > 0:
+        growth, meaning = errors.error / errors.usual - 1, "the predictions' squared errors against the reference's"
+        tests["error"] = Test(
+            growth, errors.p_value, growth, errors.level, ERROR_GROWTH - 1, found.labels, errors.grown, meaning
+        )
     if found.tested:
         test, meaning = (
             found.test,

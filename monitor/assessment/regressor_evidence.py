@@ -2,22 +2,30 @@
 
 The test is one of the relation between inputs and labels, whatever model makes the predictions; or, where the regressor
 is not linear, between predictions and labels, and then the errors of the predictions have to bear it out: they are
-others than the reference's, or the change corrects them. It has to say the
-same without the labels that fit worst: an outlier beyond all that the hold-out events held is no relation. A
-correction of the predictions is justified by more than a changed relation: parameters that were adapted to one half
+others than the reference's, or the change corrects them. Where inputs have moved and the relation is not known to be
+linear, they have to among events that look like the hold-out's: elsewhere any line would bend, and any model may be
+wrong, though labels depend on the inputs as they did. The test has to say the same without the labels that fit worst: an
+outlier beyond all that the hold-out events held is no relation. A correction of the predictions is justified by more than a changed relation: parameters that were adapted to one half
 of the labels have to improve the predictions of the other half, both ways round. Where the relation changed between
 the halves they do not, and the window waits for more labels.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr
 
 from monitor.arrays import Labels, Matrix, Vector, present
+from monitor.assessment.regressor_errors import (
+    ErrorsFound,
+    enough_alike,
+    error_p_value,
+    errors_found,
+    rms,
+    weighted_mean,
+)
 from monitor.assessment.regressor_view import RelationReference
 from monitor.limits import EVIDENCE_ROWS
 from monitor.ports.schema import PREDICTION
@@ -31,7 +39,8 @@ from monitor.regression import (
     adapt_bayes,
     relation_test,
 )
-from monitor.tolerances import GAIN_ERRORS, LARGEST_NUMBER, RELATION_FLOOR, RELATION_TRIM
+from monitor.shifts import balancing_weights, worth
+from monitor.tolerances import ERROR_SHARE, GAIN_ERRORS, LARGEST_NUMBER, RELATION_FLOOR, RELATION_TRIM
 from monitor.windows import Window, sampled
 
 AdaptBy = Literal["bic", "press", "bayes"]
@@ -54,19 +63,16 @@ class RelationFound:
     """When the relation changed, by the times of the events; None where it did not, or nobody knows."""
     labels: int
     """Rows with a label, a prediction and all inputs."""
-    error: float | None
-    """Root mean square of label minus prediction over them; None without labels."""
-    reference_error: float
+    errors: ErrorsFound
+    """Of the predictions."""
     corrected_error: float | None
-    """The same after the adapted parameters; None where nothing changed."""
-    error_p_value: float | None
-    """Of the test whether the predictions' squared errors are others in the mean than the reference's."""
+    """Root mean square of label minus prediction after the adapted parameters; None where nothing changed."""
     helps: bool
     """Whether each half's parameters improve the other half's predictions."""
     now: Mixture | None
     """The relation of now, where it changed."""
     borne_out: bool = True
-    """Whether the errors say so, too: asked for where the relation is one to the prediction itself."""
+    """Whether the errors say so, too, among events like those of the hold-out where inputs have moved."""
 
     @property
     def tested(self) -> bool:
@@ -96,8 +102,17 @@ def evidence_of(window: Window) -> Window:
     return sampled(gathered, EVIDENCE_ROWS)
 
 
-def relation_found(evidence: Window, reference: RelationReference, level: float, by: AdaptBy = "bic") -> RelationFound:
-    """Test the relation where the labels suffice, and see whether the change can be corrected."""
+def relation_found(
+    evidence: Window,
+    reference: RelationReference,
+    level: float,
+    by: AdaptBy = "bic",
+    moved: Sequence[int] = (),
+) -> RelationFound:
+    """Test the relation where the labels suffice, and see whether the change can be corrected.
+
+    `moved` are the columns that have, counted from the end: -1 are the predictions, before them are the features.
+    """
     evidence = _complete(evidence, reference)
     predictions, targets = present(evidence.predictions, "predictions"), present(evidence.targets, "targets")
     inputs = reference.relation_inputs(evidence)
@@ -111,6 +126,7 @@ def relation_found(evidence: Window, reference: RelationReference, level: float,
         criterion="press" if by == "press" else "bic",
         names=reference.input_names,
     )
+    alike = _alike(evidence, reference, moved)
     relation = RelationFound(
         test=test,
         p_value=max(test.p_value, _without_outliers(inputs, targets, reference)) if test.changed else test.p_value,
@@ -119,25 +135,53 @@ def relation_found(evidence: Window, reference: RelationReference, level: float,
         labels_since=None if evidence.timestamps is None or not evidence.events else int(evidence.timestamps.min()),
         since=None,
         labels=int(targets.size),
-        error=_error(targets - predictions) if targets.size else None,
-        reference_error=reference.error,
+        errors=_errors(targets - predictions, reference, level, alike),
         corrected_error=None,
-        error_p_value=_error_changed(targets - predictions, reference.error),
         helps=False,
         now=None,
     )
     if relation.adaptation is None:
         return relation
     estimate = _bayes if by == "bayes" else partial(_likeliest, model=relation.adaptation.model)
-    helps = _helps(predictions, inputs, targets, reference.mixture, estimate)
-    worse = relation.error_p_value is not None and relation.error_p_value < level
-    if reference.input_names == (PREDICTION.name,) and not (helps or worse):
+    gains = _gains(predictions, inputs, targets, reference.mixture, estimate)
+    helps = _beyond_chance(gains)
+    if not _borne_out(targets - predictions, gains, reference, level, alike):
         return replace(relation, borne_out=False)
     adapted = _bayes(reference.mixture, inputs, targets) if by == "bayes" else relation.adaptation.mixture
     now = corrected(predictions, inputs, reference.mixture, adapted)
     times = evidence.timestamps if evidence.happened is None else evidence.happened
     since = None if times is None else _changed_since(times, inputs, targets, reference.mixture, adapted)
-    return replace(relation, corrected_error=_error(targets - now), helps=helps, since=since, now=adapted)
+    return replace(relation, corrected_error=rms(targets - now), helps=helps, since=since, now=adapted)
+
+
+def _alike(evidence: Window, reference: RelationReference, moved: Sequence[int]) -> Vector | None:
+    """Weights under which labelled rows look like the hold-out's; None where no column has moved."""
+    if not moved or not evidence.events:
+        return None
+    said = present(evidence.predictions, "predictions")[:, None]
+    table = said if evidence.features is None else np.hstack([evidence.features, said])
+    columns = [j for j in moved if -j <= table.shape[1]]
+    known = (*reference.features, reference.prediction)
+    return balancing_weights([known[j] for j in columns], table[:, columns])
+
+
+def _errors(residuals: Vector, reference: RelationReference, level: float, alike: Vector | None) -> ErrorsFound:
+    found = errors_found(residuals, reference.error, reference.events, level * ERROR_SHARE)
+    if alike is None:
+        return found
+    return replace(found, alike=worth(alike), alike_error=rms(residuals, alike) if enough_alike(alike) else None)
+
+
+def _borne_out(
+    residuals: Vector, gains: Vector, reference: RelationReference, level: float, alike: Vector | None
+) -> bool:
+    """Whether the errors are others than the reference's, or would be smaller, where they can tell."""
+    if not (reference.bends if alike is not None else reference.input_names == (PREDICTION.name,)):
+        return True
+    if alike is not None and not enough_alike(alike):
+        return False
+    p_value = error_p_value(residuals, reference.error, reference.events, alike)
+    return _beyond_chance(gains, alike) or (p_value is not None and p_value < level)
 
 
 Estimate = Callable[[Mixture, Matrix, Vector], Mixture]
@@ -186,33 +230,23 @@ def _fit(mixture: Mixture, inputs: Matrix, targets: Vector) -> Vector:
     return np.asarray(np.logaddexp.reduce(mixture.log_densities(inputs, targets), axis=1))
 
 
-def _helps(predictions: Vector, inputs: Matrix, targets: Vector, before: Mixture, estimate: Estimate) -> bool:
-    """Whether the relation, estimated on the older half, improves the newer one, and the other way round; and both
-    together beyond chance: noise that has grown passes for steeper slopes, and corrects nothing."""
-    middle = targets.size // 2
+def _gains(predictions: Vector, inputs: Matrix, targets: Vector, before: Mixture, estimate: Estimate) -> Vector:
+    """What the relation, estimated on the older half, makes of the squared errors of the newer one, and the other way
+    round: better where positive."""
+    middle, gains = targets.size // 2, np.zeros(targets.size)
     halves = slice(None, middle), slice(middle, None)
-    gains = []
     for known, other in (halves, halves[::-1]):
         now = estimate(before, inputs[known], targets[known])
         moved = corrected(predictions[other], inputs[other], before, now)
-        gains.append((targets[other] - predictions[other]) ** 2 - (targets[other] - moved) ** 2)
-        if not gains[-1].mean() > 0:
-            return False
-    gain = np.concatenate(gains)
-    return bool(gain.mean() > GAIN_ERRORS * gain.std(ddof=1) / np.sqrt(gain.size))
+        gains[other] = (targets[other] - predictions[other]) ** 2 - (targets[other] - moved) ** 2
+    return gains
 
 
-def _error_changed(residuals: Vector, usual: float) -> float | None:
-    """The two-sided p-value of the mean squared residual against the usual one; None where they are one number."""
-    if residuals.size < 2 or not (scale := max(float(np.abs(residuals).max()), usual)) > 0:
-        return None
-    squares, expected = (residuals / scale) ** 2, (usual / scale) ** 2
-    spread = float(squares.std(ddof=1))
-    if not spread > np.finfo(np.float64).eps * (squares.mean() + expected):
-        return None
-    z = (squares.mean() - expected) / (spread / np.sqrt(squares.size))
-    return float(2.0 * ndtr(-abs(z)))
-
-
-def _error(residuals: Vector) -> float:
-    return float(np.sqrt(np.mean(residuals**2)))
+def _beyond_chance(gains: Vector, weights: Vector | None = None) -> bool:
+    """Whether each half has gained, and both together beyond chance: noise that has grown passes for steeper slopes, and
+    corrects nothing."""
+    middle = gains.size // 2
+    shares = np.full(gains.size, 1.0 / gains.size) if weights is None else weights
+    each = shares * gains
+    mean, error = weighted_mean(gains, weights)
+    return bool(each[:middle].sum() > 0 and each[middle:].sum() > 0 and mean > GAIN_ERRORS * error)

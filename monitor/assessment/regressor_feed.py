@@ -46,6 +46,11 @@ def justified(found: RelationFound) -> tuple[bool, Cause, str]:
             "all labels are equal: they carry no relation",
         ),
         (found.tested, Cause.TOO_FEW_LABELS, f"{found.labels} labels, {found.wanted} are wanted to judge the relation"),
+        (
+            found.changed or not found.test.changed or found.borne_out,
+            Cause.NOT_TOLD_APART,
+            "the errors among events like the hold-out's do not bear a changed relation out",
+        ),
         (found.changed, Cause.RELATION_UNCHANGED, "the labels agree with the relation of the reference"),
         (
             not found.only_noise,

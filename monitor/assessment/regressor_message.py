@@ -55,6 +55,10 @@ class Relation(result.MessagePart, frozen=True):
     """in the reference,"""
     corrected_error: float | None
     """and after the correction."""
+    alike_labels: float | None = None
+    """Where inputs have moved: the labels whose inputs look like the hold-out's are worth so many, by their weights."""
+    alike_error: float | None = None
+    """The error among them; null where they are too few."""
 
 
 class RegressionResult(result.WindowResult, frozen=True):
@@ -125,10 +129,12 @@ def _relation(found: RelationFound, feed: RegressionRecalibration) -> Relation:
         factors=None
         if adaptation is None
         else tuple(tuple(finite(value) for value in row) for row in np.asarray(adaptation.factors).tolist()),
-        error=finite(found.error),
-        error_p_value=finite(found.error_p_value),
-        reference_error=found.reference_error,
+        error=finite(found.errors.error),
+        error_p_value=finite(found.errors.p_value),
+        reference_error=found.errors.usual,
         corrected_error=finite(found.corrected_error),
+        alike_labels=finite(found.errors.alike),
+        alike_error=finite(found.errors.alike_error),
     )
 
 

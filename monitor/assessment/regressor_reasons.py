@@ -4,12 +4,13 @@ from collections.abc import Mapping
 
 from monitor.assessment.message import rfc3339
 from monitor.assessment.reasons import moved_sentences, p_text
+from monitor.assessment.regressor_errors import ErrorsFound
 from monitor.assessment.regressor_evidence import RelationFound
 from monitor.assessment.verdict import Verdict
 from monitor.ports.schema import PREDICTION
 from monitor.regression import Note, RelationStatus
 from monitor.shifts import Explanation, Move
-from monitor.tolerances import MINIMUM_EVENTS
+from monitor.tolerances import ALIKE_LABELS, MINIMUM_EVENTS
 
 
 def reasons(
@@ -32,6 +33,8 @@ def reasons(
         what = "the predictions and every input agree" if len(moved) > 1 else "the predictions agree"
         return (f"{what} with the reference (smallest corrected p {p_text(least)})", labels)
     sentences = moved_sentences(moved, explained)
+    if verdict is Verdict.UNEXPLAINED:
+        return (labels, "no input has moved: look at the model that is deployed, and at how labels are joined")
     if verdict is Verdict.COVARIATE_SHIFT:
         alone = [move.name for move in moved if move.moved] == [PREDICTION.name] and len(moved) > 1
         hint = ("no input moved by itself: look at the model that is deployed",) if alone else ()
@@ -55,10 +58,30 @@ def label_sentence(found: RelationFound) -> str:
         return f"no labels: whether the relation still holds cannot be told ({found.wanted} are wanted)"
     if not found.tested:
         return f"{found.labels:,} of {found.wanted} labels: too few yet to tell whether the relation still holds"
+    errors, p = found.errors, p_text(found.p_value)
+    if errors.grown or not found.borne_out:
+        return f"{_error_grew(errors)} ({found.labels:,} labels, p {_p_text(errors.p_value)}): {_why(found)}"
     return (
-        f"{found.labels:,} labels agree with the relation (p {p_text(found.p_value)}, "
-        f"error {found.error:.3g}, reference {found.reference_error:.3g})"
+        f"{found.labels:,} labels agree with the relation (p {p}, error {errors.error:.3g}, reference {errors.usual:.3g})"
     )
+
+
+def _why(found: RelationFound) -> str:
+    """What labels can say of the cause of errors that have grown."""
+    errors = found.errors
+    if found.test.changed and errors.alike is not None and errors.alike_error is None:
+        return (
+            "the model may be wrong where inputs have moved to, or the relation has changed: too few labels have inputs "
+            f"like the hold-out's to tell (worth {errors.alike:.0f}, {ALIKE_LABELS:.0f} are needed)"
+        )
+    if errors.alike_error is not None:
+        alike = f"among labels with inputs like the hold-out's it is {errors.alike_error:.3g}"
+        return f"{alike}, so that the model is wrong where inputs have moved to"
+    return f"the labels agree with the relation (p {p_text(found.p_value)})"
+
+
+def _p_text(p_value: float | None) -> str:
+    return "unknown" if p_value is None else p_text(p_value)
 
 
 def _remarks(found: RelationFound) -> tuple[str, ...]:
@@ -77,8 +100,12 @@ _NOTES = {
 
 
 def _error_sentence(found: RelationFound) -> tuple[str, ...]:
-    if found.error is None or found.corrected_error is None:
+    if found.errors.error is None or found.corrected_error is None:
         return ()
-    went = "grew" if found.error > found.reference_error else "went"
     after = f", {found.corrected_error:.3g} after correction" if found.helps else ""
-    return (f"the error of the predictions {went} from {found.reference_error:.3g} to {found.error:.3g}{after}",)
+    return (f"{_error_grew(found.errors)}{after}",)
+
+
+def _error_grew(errors: ErrorsFound) -> str:
+    went = "grew" if errors.error is not None and errors.error > errors.usual else "went"
+    return f"the error of the predictions {went} from {errors.usual:.3g} to {errors.error:.3g}"

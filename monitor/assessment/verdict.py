@@ -216,27 +216,31 @@ def decide(evidence: Evidence) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RegressionEvidence:
-    """The three questions that the verdict on a regression stream rests on."""
+    """The four questions that the verdict on a regression stream rests on."""
 
     relation_changed: bool
     """Of the labels to the inputs: significantly, and by more than the floor. It takes labels, not events."""
     enough_events: bool
     inputs_moved: bool
     """Some input, or the predictions: significantly, and by more than the floor."""
+    errors_grown: bool = False
+    """Those of the predictions: significantly, and by more than the floor."""
 
 
-REGRESSION_TABLE: tuple[tuple[Need, Need, Need, Verdict], ...] = (
-    # relation  enough  moved
-    ("yes", "-", "-", Verdict.RELATION_SHIFT),
-    ("no", "no", "-", Verdict.INSUFFICIENT_DATA),
-    ("no", "yes", "yes", Verdict.COVARIATE_SHIFT),
-    ("no", "yes", "no", Verdict.STABLE),
+REGRESSION_TABLE: tuple[tuple[Need, Need, Need, Need, Verdict], ...] = (
+    # relation  enough  moved  errors grown
+    ("yes", "-", "-", "-", Verdict.RELATION_SHIFT),
+    ("no", "no", "-", "-", Verdict.INSUFFICIENT_DATA),
+    ("no", "yes", "yes", "-", Verdict.COVARIATE_SHIFT),
+    ("no", "yes", "no", "yes", Verdict.UNEXPLAINED),
+    ("no", "yes", "no", "no", Verdict.STABLE),
 )
 
 
 def decide_regression(evidence: RegressionEvidence) -> Verdict:
     """The verdict of the first row that applies."""
-    return _first(REGRESSION_TABLE, (evidence.relation_changed, evidence.enough_events, evidence.inputs_moved))
+    answers = (evidence.relation_changed, evidence.enough_events, evidence.inputs_moved, evidence.errors_grown)
+    return _first(REGRESSION_TABLE, answers)
 
 
 def verdicts(regression: bool) -> tuple[Verdict, ...]:

@@ -73,7 +73,7 @@ def _summarise(judged: Sequence[JudgedWindow]) -> None:
             window.injected.period.name,
             window.told,
             f"{relation.labels:,}",
-            "" if relation.error is None else f"{relation.error:.2f}",
+            "" if relation.errors.error is None else f"{relation.errors.error:.2f}",
             "" if after is None else f"{after:.2f}",
             relation.test.description if relation.changed else "",
         )

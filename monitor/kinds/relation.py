@@ -84,8 +84,8 @@ def read(
         tested=relation.tested,
         labels=relation.labels,
         wanted=relation.wanted,
-        error=relation.error,
-        reference_error=relation.reference_error,
+        error=relation.errors.error,
+        reference_error=relation.errors.usual,
         corrected_error=relation.corrected_error,
         description=relation.test.description if relation.changed else "",
     )

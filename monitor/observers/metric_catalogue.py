@@ -47,6 +47,7 @@ TESTS = {
     "disagreement": "Disagreement of the unbiased estimators",
     "concept": "Test of a classifier's labels against its scores, whatever the class mix",
     "relation": "Test of a regression stream's relation between inputs and labels",
+    "error": "The predictions' errors of a regression stream",
     "prediction": "The predictions of a regression stream",
 }
 """The tests of a whole window, by their names in an assessment; their metrics begin with them."""

@@ -23,7 +23,14 @@ from monitor.reference.feature_columns import Kinds, read_features
 from monitor.reference.table import out_of_line
 from monitor.regression import Mixture, RelationNull, calibrate_relation, labels_wanted
 from monitor.shifts import FeatureProfile, profile_of, values_kept
-from monitor.tolerances import ENOUGH_LABELS, MINIMUM_EVENTS, PREDICTION_SAYS_MORE, RELATION_MISSING
+from monitor.tolerances import (
+    BEND_LEAVES,
+    BEND_ROWS,
+    ENOUGH_LABELS,
+    MINIMUM_EVENTS,
+    PREDICTION_SAYS_MORE,
+    RELATION_MISSING,
+)
 from monitor.windows import Window
 
 
@@ -59,6 +66,8 @@ class RegressionReference(FiledReference):
     """How the relation test behaves on the reference's own rows."""
     error: float
     """Root mean square of label minus prediction."""
+    bends: bool
+    """Whether the labels are not known to be linear in the inputs: where inputs move, lines may bend by themselves."""
 
     @property
     def events(self) -> int:
@@ -148,6 +157,7 @@ class RegressionReference(FiledReference):
         lines = lines or LineCount()
         fit = partial(_relation, lines=lines, seed=seed)
         inputs, mixture, null, measured = _watched_relation(_inputs(profiles), predictions, targets, features, fit)
+        bends = not inputs or _bends(relation_inputs(predictions, features, inputs), targets, mixture)
         cautions = [{"cause": "features", "text": notice} for notice in notices]
         cautions += [{"cause": "relation", "text": notice} for notice in lines.notices(mixture)]
         return cls(
@@ -158,6 +168,7 @@ class RegressionReference(FiledReference):
             mixture=mixture,
             null=null,
             error=float(np.sqrt(np.mean((targets - predictions) ** 2))),
+            bends=bends,
             facts={
                 "events": int(targets.size if events is None else events),
                 "rows": int(targets.size),
@@ -170,7 +181,7 @@ class RegressionReference(FiledReference):
         ).sealed()
 
     def header(self) -> Header:
-        return {"prediction": self.prediction.described(), "inputs": list(self.inputs), "error": self.error}
+        return {"prediction": self.prediction.described(), "inputs": list(self.inputs), "error": self.error, "bends": self.bends}
 
     def arrays(self) -> Arrays:
         return {
@@ -189,6 +200,7 @@ class RegressionReference(FiledReference):
             "mixture": Mixture.from_arrays(artefact.under(arrays, "mixture")),
             "null": RelationNull.from_arrays(artefact.under(arrays, "null")),
             "error": header["error"],
+            "bends": bool(header.get("bends", True)),  # earlier releases did not look
         }
 
 
@@ -250,12 +262,27 @@ def _watched_relation(
 
 
 def _says_more(predictions: Vector, mixture: Mixture, inputs: Matrix, targets: Vector) -> bool:
-    """Whether the predictions explain what lines through the inputs leave: the robust t of left-over on difference."""
+    """Whether the predictions explain what lines through the inputs leave."""
     complete = np.isfinite(inputs).all(axis=1)
     said = mixture.predict(inputs[complete])
-    left, differs = targets[complete] - said, predictions[complete] - said
-    spread = float(np.sqrt(np.sum((left * differs) ** 2)))
-    return spread > 0 and float(left @ differs) > PREDICTION_SAYS_MORE * spread
+    return _explains(predictions[complete] - said, targets[complete] - said)
+
+
+def _bends(inputs: Matrix, targets: Vector, mixture: Mixture) -> bool:
+    """Whether a tree explains, of rows that it has not seen, what lines through the inputs leave."""
+    from sklearn.model_selection import cross_val_predict  # noqa: PLC0415 - see `_relation`
+    from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415
+
+    complete = np.isfinite(inputs).all(axis=1)
+    left = targets[complete] - mixture.predict(inputs[complete])
+    tree = DecisionTreeRegressor(max_leaf_nodes=BEND_LEAVES, min_samples_leaf=BEND_ROWS, random_state=0)
+    return _explains(cross_val_predict(tree, inputs[complete], left, cv=5), left)
+
+
+def _explains(guess: Vector, left: Vector) -> bool:
+    """Whether a guess has to do with what is left: the robust t of their product."""
+    spread = float(np.sqrt(np.sum((left * guess) ** 2)))
+    return spread > 0 and float(left @ guess) > PREDICTION_SAYS_MORE * spread
 
 
 def _relation(inputs: Matrix, targets: Vector, *, lines: LineCount, seed: int) -> Fitted:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from monitor.shifts.balancing import balancing_weights, worth
 from monitor.shifts.blocks import Blocks, elsewhere
 from monitor.shifts.columns import KnownColumns, SortedColumn, column_of
 from monitor.shifts.comparable import (
@@ -59,6 +60,7 @@ __all__ = [
     "VersatileTreeClassifier",
     "WindowProfile",
     "WrittenColumn",
+    "balancing_weights",
     "coarsened_table",
     "cohen_w",
     "column_of",
@@ -82,6 +84,7 @@ __all__ = [
     "sketched",
     "values_kept",
     "windows_to_notice",
+    "worth",
 ]
 
 

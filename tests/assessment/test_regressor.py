@@ -26,7 +26,7 @@ def test_a_stable_window_says_what_agrees():
     assert found.verdict == "stable"
     assert "every input agree with the reference" in found.reasons[0]
     assert "labels agree with the relation" in found.reasons[1]
-    assert set(found.tests) == {"prediction", "features", "relation"}
+    assert set(found.tests) == {"prediction", "features", "relation", "error"}
     assert set(found.features) == set(streams.FEATURES)
 
 

@@ -1,0 +1,75 @@
+"""Whether a regressor's errors have changed, and whether they have among events like those of the hold-out. Pure.
+
+A model errs more where inputs have moved to, though labels depend on the inputs as they did; so does a model that is not
+what was deployed, or a relation that has changed. Among labelled rows that are weighted to look like the hold-out's
+(`monitor.shifts.balancing`) the mean of any function of input and error is the hold-out's unless the last of them is true.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from monitor.arrays import Vector
+from monitor.shifts import worth
+from monitor.tolerances import ALIKE_LABELS, ERROR_GROWTH
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorsFound:
+    """What labels say of the errors of the predictions."""
+
+    error: float | None
+    """Root mean square of label minus prediction; None without labels."""
+    usual: float
+    """In the reference."""
+    p_value: float | None
+    """Whether the squared errors are others in the mean; None where they are one number."""
+    level: float
+    alike: float | None = None
+    """The labels whose inputs look like the hold-out's are worth so many; None where no input has moved,"""
+    alike_error: float | None = None
+    """and the error among them; None where they are too few."""
+
+    @property
+    def grown(self) -> bool:
+        """Significantly, and by enough to count."""
+        if self.error is None or self.p_value is None:
+            return False
+        return self.p_value < self.level and self.error > ERROR_GROWTH * self.usual
+
+
+def errors_found(residuals: Vector, usual: float, events: int, level: float) -> ErrorsFound:
+    """The errors of labelled rows against the usual one, which that many events of the hold-out have shown."""
+    error = rms(residuals) if residuals.size else None
+    return ErrorsFound(error, usual, error_p_value(residuals, usual, events), level)
+
+
+def rms(residuals: Vector, weights: Vector | None = None) -> float:
+    """Root mean square, of weighted rows."""
+    return float(np.sqrt(np.average(residuals**2, weights=weights)))
+
+
+def enough_alike(weights: Vector) -> bool:
+    """Whether rows of these weights say anything."""
+    return worth(weights) >= ALIKE_LABELS
+
+
+def error_p_value(residuals: Vector, usual: float, events: int, weights: Vector | None = None) -> float | None:
+    """The two-sided p-value of the mean squared residual against the usual one; None where they are one number."""
+    if residuals.size < 2 or not (scale := max(float(np.abs(residuals).max()), usual)) > 0:
+        return None
+    squares, expected = (residuals / scale) ** 2, (usual / scale) ** 2
+    mean, error = weighted_mean(squares, weights)
+    if not error > np.finfo(np.float64).eps * (mean + expected):
+        return None
+    both = np.sqrt(error**2 + squares.var() / events)
+    return float(2.0 * ndtr(-abs(mean - expected) / both))
+
+
+def weighted_mean(values: Vector, weights: Vector | None = None) -> tuple[float, float]:
+    """The mean and its standard error."""
+    shares = np.full(values.size, 1.0 / values.size) if weights is None else weights
+    mean = float(shares @ values)
+    spread = np.sum(shares**2 * (values - mean) ** 2) * values.size / max(values.size - 1, 1)
+    return mean, float(np.sqrt(spread))
