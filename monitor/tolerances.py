@@ -359,10 +359,10 @@ PREDICTION_SAYS_MORE = 4.0
 BEND_LEAVES = 16
 BEND_ROWS = 20
 
-# Labels that those with inputs like the hold-out's have to be worth before their errors say anything.
-ALIKE_LABELS = 30.0
+# Labels, or what those with inputs like the hold-out's are worth, before the mean of their squared errors counts.
+ERROR_LABELS = 30
 # Standard deviations beyond which a value counts as if it were there, when rows are weighted to look like the
-# reference's: one extreme must not take all of the weight. And the penalty that keeps weights finite where none would do.
+# reference's: one extreme must not take all of the weight. And the penalty that keeps weights finite where none do.
 BALANCE_REACH = 5.0
 BALANCE_PENALTY = 1e-4
 

@@ -1,8 +1,7 @@
 """Whether a regressor's errors have changed, and whether they have among events like those of the hold-out. Pure.
 
-A model errs more where inputs have moved to, though labels depend on the inputs as they did; so does a model that is not
-what was deployed, or a relation that has changed. Among labelled rows that are weighted to look like the hold-out's
-(`monitor.shifts.balancing`) the mean of any function of input and error is the hold-out's unless the last of them is true.
+A model may err more where inputs have moved to, though labels depend on the inputs as they did. Among labelled rows
+that are weighted to look like the hold-out's (`monitor.shifts.balancing`) its errors are then those of the hold-out.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from scipy.special import ndtr
 
 from monitor.arrays import Vector
 from monitor.shifts import worth
-from monitor.tolerances import ALIKE_LABELS, ERROR_GROWTH
+from monitor.tolerances import ERROR_GROWTH, ERROR_LABELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +25,7 @@ class ErrorsFound:
     p_value: float | None
     """Whether the squared errors are others in the mean; None where they are one number."""
     level: float
+    labels: int
     alike: float | None = None
     """The labels whose inputs look like the hold-out's are worth so many; None where no input has moved,"""
     alike_error: float | None = None
@@ -33,8 +33,8 @@ class ErrorsFound:
 
     @property
     def grown(self) -> bool:
-        """Significantly, and by enough to count."""
-        if self.error is None or self.p_value is None:
+        """Significantly, and by enough to count: of a few labels that are wrong by the same nothing follows."""
+        if self.error is None or self.p_value is None or self.labels < ERROR_LABELS:
             return False
         return self.p_value < self.level and self.error > ERROR_GROWTH * self.usual
 
@@ -42,7 +42,7 @@ class ErrorsFound:
 def errors_found(residuals: Vector, usual: float, events: int, level: float) -> ErrorsFound:
     """The errors of labelled rows against the usual one, which that many events of the hold-out have shown."""
     error = rms(residuals) if residuals.size else None
-    return ErrorsFound(error, usual, error_p_value(residuals, usual, events), level)
+    return ErrorsFound(error, usual, error_p_value(residuals, usual, events), level, residuals.size)
 
 
 def rms(residuals: Vector, weights: Vector | None = None) -> float:
@@ -52,7 +52,7 @@ def rms(residuals: Vector, weights: Vector | None = None) -> float:
 
 def enough_alike(weights: Vector) -> bool:
     """Whether rows of these weights say anything."""
-    return worth(weights) >= ALIKE_LABELS
+    return worth(weights) >= ERROR_LABELS
 
 
 def error_p_value(residuals: Vector, usual: float, events: int, weights: Vector | None = None) -> float | None:

@@ -10,7 +10,7 @@ from monitor.assessment.verdict import Verdict
 from monitor.ports.schema import PREDICTION
 from monitor.regression import Note, RelationStatus
 from monitor.shifts import Explanation, Move
-from monitor.tolerances import ALIKE_LABELS, MINIMUM_EVENTS
+from monitor.tolerances import ERROR_GROWTH, ERROR_LABELS, MINIMUM_EVENTS
 
 
 def reasons(
@@ -59,25 +59,28 @@ def label_sentence(found: RelationFound) -> str:
     if not found.tested:
         return f"{found.labels:,} of {found.wanted} labels: too few yet to tell whether the relation still holds"
     errors, p = found.errors, p_text(found.p_value)
-    if errors.grown or not found.borne_out:
+    if errors.grown:
         return f"{_error_grew(errors)} ({found.labels:,} labels, p {_p_text(errors.p_value)}): {_why(found)}"
-    return (
-        f"{found.labels:,} labels agree with the relation (p {p}, error {errors.error:.3g}, reference {errors.usual:.3g})"
-    )
+    beside = f"(p {p}, error {errors.error:.3g}, reference {errors.usual:.3g})"
+    if not found.borne_out:
+        return f"{found.labels:,} labels: a changed relation is not borne out by the errors of the predictions {beside}"
+    return f"{found.labels:,} labels agree with the relation {beside}"
 
 
 def _why(found: RelationFound) -> str:
     """What labels can say of the cause of errors that have grown."""
     errors = found.errors
-    if found.test.changed and errors.alike is not None and errors.alike_error is None:
+    if found.borne_out:
+        return f"the labels agree with the relation (p {p_text(found.p_value)})"
+    if errors.alike_error is None:
         return (
-            "the model may be wrong where inputs have moved to, or the relation has changed: too few labels have inputs "
-            f"like the hold-out's to tell (worth {errors.alike:.0f}, {ALIKE_LABELS:.0f} are needed)"
+            "the model may be wrong where inputs have moved to, or the relation has changed: too few labels have "
+            f"inputs like the hold-out's to tell (worth {errors.alike or 0.0:.0f}, {ERROR_LABELS} are needed)"
         )
-    if errors.alike_error is not None:
-        alike = f"among labels with inputs like the hold-out's it is {errors.alike_error:.3g}"
-        return f"{alike}, so that the model is wrong where inputs have moved to"
-    return f"the labels agree with the relation (p {p_text(found.p_value)})"
+    alike = f"among labels with inputs like the hold-out's it is {errors.alike_error:.3g}"
+    if errors.alike_error > ERROR_GROWTH * errors.usual:
+        return f"{alike}, which may be chance: more labels would tell whether the relation has changed"
+    return f"{alike}, so that the model is wrong where inputs have moved to"
 
 
 def _p_text(p_value: float | None) -> str:

@@ -181,7 +181,12 @@ class RegressionReference(FiledReference):
         ).sealed()
 
     def header(self) -> Header:
-        return {"prediction": self.prediction.described(), "inputs": list(self.inputs), "error": self.error, "bends": self.bends}
+        return {
+            "prediction": self.prediction.described(),
+            "inputs": list(self.inputs),
+            "error": self.error,
+            "bends": self.bends,
+        }
 
     def arrays(self) -> Arrays:
         return {

@@ -1,7 +1,7 @@
 """Weights under which events look like those of the reference in columns that have moved. Pure.
 
-Entropy balancing (Hainmueller, "Entropy balancing for causal effects", 2012): of all weights with sum_i w_i c_i = 0 those
-that are nearest to equal ones. They are w_i = exp(l . c_i) / sum_j exp(l . c_j), where l minimises the convex
+Entropy balancing (Hainmueller, "Entropy balancing for causal effects", 2012): of all weights with sum_i w_i c_i = 0
+those that are nearest to equal ones. They are w_i = exp(l . c_i) / sum_j exp(l . c_j), where l minimises the convex
 log sum_i exp(l . c_i). Where normal columns have moved in mean and variance this is the ratio of the densities, however
 the columns are correlated; and the reference need only know the moments of each.
 """

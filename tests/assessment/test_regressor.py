@@ -101,12 +101,29 @@ def test_few_events_with_enough_labels_still_tell_a_changed_relation():
     assert found.prediction is None
 
 
+def test_predictions_of_other_events_are_wrong_though_inputs_and_labels_are_as_they_were():
+    """Nothing moves but the errors: another model was deployed, or labels are joined to other events."""
+    predictions, targets, features = streams.columns(400, 4)
+    found = said(Window.of_predictions(np.roll(predictions, 1), features, targets))
+    assert found.verdict == "unexplained"
+    assert found.reasons[0].startswith("the error of the predictions grew from ")
+    assert "the labels agree with the relation" in found.reasons[0]
+    assert "look at the model that is deployed" in found.reasons[1]
+    assert not found.recalibration.apply
+
+
+def test_two_labels_that_are_wrong_by_the_same_say_nothing_of_the_errors():
+    predictions, targets, features = streams.columns(400, 4, labelled=0.0)
+    targets[:2] = predictions[:2] + 50.0
+    assert said(Window.of_predictions(predictions, features, targets)).verdict == "stable"
+
+
 NUMBERS = streams.columns(300, 4)
 DEGENERATE = {
     "no labels": (lambda p, y, x: (p, x, np.full(300, np.nan)), "stable", "no labels"),
     "no column of labels": (lambda p, y, x: (p, x, None), "stable", "no labels"),
     "no features": (lambda p, y, x: (p, None, y), "stable", "no labels"),
-    "constant labels": (lambda p, y, x: (p, x, np.full(300, 3.0)), "stable", "all of the 300 labels are equal"),
+    "constant labels": (lambda p, y, x: (p, x, np.full(300, 3.0)), "unexplained", "all of the 300 labels are equal"),
     "one event": (lambda p, y, x: (p[:1], x[:1], y[:1]), "insufficient-data", "1 usable events, 100 are needed"),
     "no event": (lambda p, y, x: (p[:0], x[:0], y[:0]), "insufficient-data", "0 usable events"),
     "no usable prediction": (lambda p, y, x: (p * np.nan, x, y), "insufficient-data", "300 more had no usable"),

@@ -19,7 +19,7 @@ from monitor.assessment.verdict import (
 def test_every_combination_of_evidence_has_a_verdict_and_every_verdict_is_reached():
     reached = {decide(Evidence(*answers)) for answers in product([True, False], repeat=6)}
     assert reached == set(verdicts(regression=False))
-    of_regression = {decide_regression(RegressionEvidence(*answers)) for answers in product([True, False], repeat=3)}
+    of_regression = {decide_regression(RegressionEvidence(*answers)) for answers in product([True, False], repeat=4)}
     assert of_regression == set(verdicts(regression=True))
     assert reached | of_regression == set(Verdict)
 
@@ -46,7 +46,7 @@ def test_no_two_rows_of_the_table_overlap(table):
 
 
 def test_labels_that_disagree_outrank_everything_in_a_regression_stream():
-    for answers in product([True, False], repeat=2):
+    for answers in product([True, False], repeat=3):
         assert decide_regression(RegressionEvidence(True, *answers)) is Verdict.RELATION_SHIFT
 
 
