@@ -276,7 +276,7 @@ def _says_more(predictions: Vector, mixture: Mixture, inputs: Matrix, targets: V
 def _bends(inputs: Matrix, targets: Vector, mixture: Mixture) -> bool:
     """Whether a tree explains, of rows that it has not seen, what lines through the inputs leave."""
     from sklearn.model_selection import cross_val_predict  # noqa: PLC0415 - see `_relation`
-    from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415
+    from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415 - see `_relation`
 
     complete = np.isfinite(inputs).all(axis=1)
     left = targets[complete] - mixture.predict(inputs[complete])
