@@ -6,12 +6,12 @@ all corrected together; the labels say whether the relation to the inputs still 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar
 
 import numpy as np
 
-from monitor.arrays import Flags, Matrix, present
+from monitor.arrays import Flags, Matrix, Vector, present
 from monitor.assessment import message as result
 from monitor.assessment import regressor_message
 from monitor.assessment import regressor_reasons as wording
@@ -34,6 +34,7 @@ from monitor.shifts import (
     Sketches,
     SortedColumn,
     WrittenColumn,
+    balancing_weights,
     coarsened_table,
     column_of,
     common_features,
@@ -119,7 +120,8 @@ def assess_regression(
     compared = _compared(kept, reference) if enough else None
     moved = () if compared is None else _moves(*compared, family)
     elsewhere = tuple(j - len(moved) for j, move in enumerate(moved) if move.moved)
-    relation = relation_found(evidence_of(kept), reference, family, by, elsewhere)
+    like_holdout = partial(_like_holdout, reference, elsewhere) if elsewhere else None
+    relation = relation_found(evidence_of(kept), reference, family, by, like_holdout)
     explained = _explanations(kept, reference, moved, family)
     tests = _tests(moved, relation, family, kept.events)
     verdict = decide_regression(RegressionEvidence(relation.changed, enough, bool(elsewhere), relation.errors.grown))
@@ -191,6 +193,13 @@ def _compared(window: Window, reference: RelationReference) -> tuple[KnownColumn
     resolutions = _resolutions(window, reference)
     columns = _prepared(reference, resolutions)
     return columns, seen_columns(columns, coarsened_table(_table(window, reference), resolutions))
+
+
+def _like_holdout(reference: RelationReference, moved: tuple[int, ...], evidence: Window) -> Vector:
+    """Weights under which labelled rows look like the hold-out's in these columns, counted from the predictions, -1."""
+    table, known = _table(evidence, reference), (*reference.features, reference.prediction)
+    columns = [j for j in moved if -j <= table.shape[1]]
+    return balancing_weights([known[j] for j in columns], table[:, columns])
 
 
 def _moves(columns: KnownColumns, seen: SeenColumns, level: float) -> tuple[Move, ...]:

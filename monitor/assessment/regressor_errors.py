@@ -4,7 +4,7 @@ A model may err more where inputs have moved to, though labels depend on the inp
 that are weighted to look like the hold-out's (`monitor.shifts.balancing`) its errors are then those of the hold-out.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -43,6 +43,12 @@ def errors_found(residuals: Vector, usual: float, events: int, level: float) -> 
     """The errors of labelled rows against the usual one, which that many events of the hold-out have shown."""
     error = rms(residuals) if residuals.size else None
     return ErrorsFound(error, usual, error_p_value(residuals, usual, events), level, residuals.size)
+
+
+def among_alike(found: ErrorsFound, residuals: Vector, weights: Vector) -> ErrorsFound:
+    """The same with the error among rows of these weights, which look like the hold-out's."""
+    error = rms(residuals, weights) if enough_alike(weights) else None
+    return replace(found, alike=worth(weights), alike_error=error)
 
 
 def rms(residuals: Vector, weights: Vector | None = None) -> float:

@@ -12,7 +12,7 @@ of the labels have to improve the predictions of the other half, both ways round
 the halves they do not, and the window waits for more labels.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -22,6 +22,7 @@ import numpy as np
 from monitor.arrays import Labels, Matrix, Vector, present
 from monitor.assessment.regressor_errors import (
     ErrorsFound,
+    among_alike,
     enough_alike,
     error_p_value,
     errors_found,
@@ -41,7 +42,6 @@ from monitor.regression import (
     adapt_bayes,
     relation_test,
 )
-from monitor.shifts import balancing_weights, worth
 from monitor.tolerances import ERROR_SHARE, GAIN_ERRORS, LARGEST_NUMBER, RELATION_FLOOR, RELATION_TRIM
 from monitor.windows import Window, sampled
 
@@ -109,11 +109,11 @@ def relation_found(
     reference: RelationReference,
     level: float,
     by: AdaptBy = "bic",
-    moved: Sequence[int] = (),
+    like_holdout: Callable[[Window], Vector] | None = None,
 ) -> RelationFound:
     """Test the relation where the labels suffice, and see whether the change can be corrected.
 
-    `moved` are the columns that have, counted from the end: -1 are the predictions, before them are the features.
+    `like_holdout` weighs labelled rows so that they look like the hold-out's; None where no column has moved.
     """
     evidence = _complete(evidence, reference)
     predictions, targets = present(evidence.predictions, "predictions"), present(evidence.targets, "targets")
@@ -128,7 +128,7 @@ def relation_found(
         criterion="press" if by == "press" else "bic",
         names=reference.input_names,
     )
-    alike = _alike(evidence, reference, moved)
+    alike = like_holdout(evidence) if like_holdout is not None and evidence.events else None
     relation = RelationFound(
         test=test,
         p_value=max(test.p_value, _without_outliers(inputs, targets, reference)) if test.changed else test.p_value,
@@ -156,22 +156,9 @@ def relation_found(
     return replace(relation, corrected_error=rms(targets - now), helps=helps, since=since, now=adapted)
 
 
-def _alike(evidence: Window, reference: RelationReference, moved: Sequence[int]) -> Vector | None:
-    """Weights under which labelled rows look like the hold-out's; None where no column has moved."""
-    if not moved or not evidence.events:
-        return None
-    said = present(evidence.predictions, "predictions")[:, None]
-    table = said if evidence.features is None else np.hstack([evidence.features, said])
-    columns = [j for j in moved if -j <= table.shape[1]]
-    known = (*reference.features, reference.prediction)
-    return balancing_weights([known[j] for j in columns], table[:, columns])
-
-
 def _errors(residuals: Vector, reference: RelationReference, level: float, alike: Vector | None) -> ErrorsFound:
     found = errors_found(residuals, reference.error, reference.events, level * ERROR_SHARE)
-    if alike is None:
-        return found
-    return replace(found, alike=worth(alike), alike_error=rms(residuals, alike) if enough_alike(alike) else None)
+    return found if alike is None else among_alike(found, residuals, alike)
 
 
 def _borne_out(

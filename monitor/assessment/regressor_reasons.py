@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from monitor.assessment.message import rfc3339
 from monitor.assessment.reasons import moved_sentences, p_text
-from monitor.assessment.regressor_errors import ErrorsFound
 from monitor.assessment.regressor_evidence import RelationFound
 from monitor.assessment.verdict import Verdict
 from monitor.ports.schema import PREDICTION
@@ -60,7 +59,7 @@ def label_sentence(found: RelationFound) -> str:
         return f"{found.labels:,} of {found.wanted} labels: too few yet to tell whether the relation still holds"
     errors, p = found.errors, p_text(found.p_value)
     if errors.grown:
-        return f"{_error_grew(errors)} ({found.labels:,} labels, p {_p_text(errors.p_value)}): {_why(found)}"
+        return f"{_error_grew(found)} ({found.labels:,} labels, p {_p_text(errors.p_value)}): {_why(found)}"
     beside = f"(p {p}, error {errors.error:.3g}, reference {errors.usual:.3g})"
     if not found.borne_out:
         return f"{found.labels:,} labels: a changed relation is not borne out by the errors of the predictions {beside}"
@@ -106,9 +105,10 @@ def _error_sentence(found: RelationFound) -> tuple[str, ...]:
     if found.errors.error is None or found.corrected_error is None:
         return ()
     after = f", {found.corrected_error:.3g} after correction" if found.helps else ""
-    return (f"{_error_grew(found.errors)}{after}",)
+    return (f"{_error_grew(found)}{after}",)
 
 
-def _error_grew(errors: ErrorsFound) -> str:
+def _error_grew(found: RelationFound) -> str:
+    errors = found.errors
     went = "grew" if errors.error is not None and errors.error > errors.usual else "went"
     return f"the error of the predictions {went} from {errors.usual:.3g} to {errors.error:.3g}"
