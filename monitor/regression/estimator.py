@@ -20,6 +20,9 @@ from monitor.tolerances import ROWS_PER_NUMBER, SINGULAR
 
 _FREE = MODELS["pM5"]
 
+RISES = 2
+"""So many numbers of components beyond the best are tried: one more line than there are may wait for the next."""
+
 
 class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A mixture of K linear regressions (Bouveyron & Jacques 2014, eq 1.1-1.2), by EM from several seeded starts.
@@ -27,7 +30,7 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_components : K, or None to choose it by BIC = -2 L + v ln n, v = K(p + 2) + K - 1.
-    max_components : the largest K that BIC may choose.
+    max_components : the largest K that BIC may choose. None larger is tried once two in a row were worse than the best.
     n_starts, random_state : how many starts, and their seed. The same seed gives the same model.
 
     Fitted: `mixture_` (the parameters as one value), `n_components_`, `bic_`, `bic_by_components_`,
@@ -61,10 +64,14 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         width = inputs.shape[1] + 1
         if min(wanted, default=0) < 1:
             raise InputError(f"n_components: want at least 1, got {self.n_components}")
-        # K components of p + 2 numbers each need more events than that; one component always has an answer.
-        fits = {k: self._fit(inputs, targets, k) for k in wanted if k == min(wanted) or k * (width + 2) <= len(targets)}
-        table = {k: bic for k, (_, _, bic, _) in fits.items()}
-        best = min(table, key=lambda k: table[k])
+        fits, table, best = {}, dict[int, float](), min(wanted)
+        for k in wanted:
+            # K components of p + 2 numbers each need more events than that; one component always has an answer.
+            if k > min(wanted) and (k * (width + 2) > len(targets) or k > best + RISES):
+                break
+            fits[k] = self._fit(inputs, targets, k)
+            table[k] = fits[k][2]
+            best = k if table[k] < table[best] else best
         self.mixture_, ended, self.bic_, self.collapsed_ = fits[best]
         self.n_components_, self.bic_by_components_ = best, table
         self.log_likelihood_ = float(ended.log_likelihood[0])

@@ -50,7 +50,7 @@ class FitProblem:
     reference: FitParameters
     """With S = 1."""
     products: Cube
-    """The q x q products of every row, (1 or S, n, q * q)."""
+    """Of every row the products of two of its entries, each pair once, (1 or S, n, q (q + 1) / 2)."""
     columns: Cube
     """r, m, r^2 and r m after a 1, (1 or S, K, n, 5)."""
     unexplained: Cube
@@ -88,7 +88,8 @@ def pose(design: Cube, target: Cube, reference: FitParameters, event_weights: Cu
     slopes = np.matmul(betas[:, 1:], rows[..., 1:].transpose(0, 2, 1))
     rest, slopes = np.broadcast_arrays(rest, slopes)
     columns = np.stack([np.ones_like(rest), rest, slopes, rest**2, rest * slopes], axis=-1)
-    products = (rows[..., :, None] * rows[..., None, :]).reshape(rows.shape[0], rows.shape[1], -1)
+    first, second = np.triu_indices(rows.shape[2])
+    products = rows[..., first] * rows[..., second]
     ridge = PROXIMAL_RIDGE * np.maximum(np.sum(rows**2, axis=1), np.finfo(float).tiny)
     return FitProblem(rows, values, weights, reference, products, columns, rest - slopes, ridge)
 
@@ -219,7 +220,12 @@ def _free(problem: FitProblem, shares: Cube) -> tuple[Cube, Matrix]:
 def _residual_sums(problem: FitProblem, shares: Cube) -> tuple[Cube, Cube, Matrix]:
     """X'TX, X'T(y - X beta) and (y - X beta)'T(y - X beta) of every start and component, at the reference's beta."""
     width = problem.design.shape[2]
-    grams = np.matmul(shares, problem.products).reshape(*shares.shape[:2], width, width)
+    # Where all starts share the rows, these are read once for all.
+    together = shares.reshape(1, -1, shares.shape[2]) if len(problem.products) == 1 else shares
+    sums = np.matmul(together, problem.products).reshape(*shares.shape[:2], -1)
+    first, second = np.triu_indices(width)
+    grams = np.empty((*shares.shape[:2], width, width))
+    grams[..., first, second] = grams[..., second, first] = sums
     weighted = shares * problem.unexplained
     return grams, np.matmul(weighted, problem.design), np.sum(weighted * problem.unexplained, axis=2)
 
