@@ -69,10 +69,18 @@ def _watched(config: Config, problems: list[str]) -> dict[str, Watched]:
                     stream.sketches,
                 ),
                 states=_states(name, config),
+                written=_written(stream.reference),
             )
             problems.extend(f"streams.{name}.{problem}" for problem in _strangers(stream, schema))
             problems.extend(f"source.event: {gap}" for gap in config.event.gaps(schema, stream.segments))
     return streams
+
+
+def _written(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # it was moved away since it was read
+        return None
 
 
 def _states(name: str, config: Config) -> StatePlan:

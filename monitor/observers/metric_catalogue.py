@@ -188,6 +188,7 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("stream_spread", "gauge", "1 while windows are not published, as other members get events, too.", ("stream",)),
     Spec("windows_refused", "counter", "Windows not published: other members have events of them.", ("stream",)),
     Spec("series_dropped", "counter", "Series left out by the cap on features and classes.", ("stream",)),
+    Spec("segments_capped_windows", "counter", "Windows with more segments than `max_segments`.", ("stream",)),
     Spec("assessment_duration_seconds", "histogram", "Time to assess a window.", ("stream",)),
     Spec("estimate_iterations", "histogram", "Iterations of the reported estimate.", ("stream",)),
     # The loop and its source.
@@ -217,9 +218,11 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("last_commit_timestamp_seconds", "gauge", "When it last committed."),
     Spec("start_timestamp_seconds", "gauge", "When this process started."),
     # What runs here.
+    Spec("certificate_expires_timestamp_seconds", "gauge", "When the certificate of [server] expires, if it has one."),
     Spec("build", "info", "The software.", ("version",)),
     Spec("reference", "info", "The reference of a stream.", ("stream", "version", "estimator")),
     Spec("reference_events", "gauge", "Labelled events that the reference was made from.", ("stream",)),
+    Spec("reference_file_timestamp_seconds", "gauge", "When the file of the reference was written.", ("stream",)),
     Spec("source_prior_ratio", "gauge", "Share of a class in the reference.", ("stream", "class")),
     Spec("reference_prediction_error", "gauge", "Root mean square of label minus prediction there.", ("stream",)),
 )

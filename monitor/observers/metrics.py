@@ -4,7 +4,7 @@ Each scrape reads the snapshot of its moment, so that its values belong together
 go stale: what is no longer in the snapshot, or is too old, is not exported.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -28,15 +28,18 @@ EXEMPLAR_LENGTH = 120  # OpenMetrics allows 128 characters for the names and val
 LATE = (Reason.LATE, Reason.LATE_AFTER_IDLE)
 
 
-def registry(history: History) -> CollectorRegistry:
-    """A registry of our own, with the catalogue and this process's use of memory and time."""
+def registry(history: History, expires: Callable[[], float | None] = lambda: None) -> CollectorRegistry:
+    """A registry of our own, with the catalogue and this process's use of memory and time.
+
+    `expires` says when the certificate of whoever is asked does, if there is one.
+    """
     own = CollectorRegistry()
-    own.register(_FromHistory(history))
+    own.register(_FromHistory(history, expires))
     ProcessCollector(namespace="shiftwatch", registry=own)
     return own
 
 
-def families(snapshot: Snapshot, now: float) -> list[Metric]:
+def families(snapshot: Snapshot, now: float, expires: float | None = None) -> list[Metric]:
     """Every metric of the catalogue that has a value; `now` is the wall clock in seconds."""
     filled = _Filled()
     for facts in snapshot.facts.values():
@@ -57,6 +60,8 @@ def families(snapshot: Snapshot, now: float) -> list[Metric]:
             if track.changes.detector:
                 filled.add("change_points", (facts.stream, track.latest.key.segment), track.changes.count)
     _flow(filled, snapshot.flow, now)
+    if expires is not None:
+        filled.add("certificate_expires_timestamp_seconds", (), expires)
     filled.add("start_timestamp_seconds", (), snapshot.started)
     filled.add("build", (__version__,), 1)
     return filled.families()
@@ -65,11 +70,12 @@ def families(snapshot: Snapshot, now: float) -> list[Metric]:
 class _FromHistory(Collector):
     """The catalogue as prometheus_client wants to collect it."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, expires: Callable[[], float | None]) -> None:
         self._history = history
+        self._expires = expires
 
     def collect(self) -> Iterable[Metric]:
-        return families(self._history.snapshot, self._history.now())
+        return families(self._history.snapshot, self._history.now(), self._expires())
 
     def describe(self) -> Iterable[Metric]:
         return [_empty(spec) for spec in CATALOGUE]
@@ -144,6 +150,7 @@ def _stream(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
     filled.add("stream_spread", (stream,), float(stream in flow.unpublished))
     filled.add("windows_refused", (stream,), flow.windows_refused.get(stream, 0))
     filled.add("series_dropped", (stream,), snapshot.dropped.get(stream, 0))
+    filled.add("segments_capped_windows", (stream,), snapshot.capped.get(stream, 0))
     filled.histogram("assessment_duration_seconds", (stream,), snapshot.assessing[stream])
     if stream in snapshot.iterations:
         filled.histogram("estimate_iterations", (stream,), snapshot.iterations[stream])
@@ -152,6 +159,8 @@ def _stream(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
         filled.add("waiting_since_timestamp_seconds", (stream,), flow.waiting_since[stream])
     filled.add("reference", (stream, facts.reference, facts.model.estimator), 1)
     filled.add("reference_events", (stream,), facts.reference_events)
+    if facts.reference_written is not None:
+        filled.add("reference_file_timestamp_seconds", (stream,), facts.reference_written)
     filled.add_all((stream,), facts.model.metrics(snapshot.caps.classes))
     if facts.window_seconds is not None:
         filled.add("window_length_seconds", (stream,), facts.window_seconds)

@@ -86,6 +86,8 @@ class StreamFacts:
     window_seconds: float | None
     """None for count windows, whose length is that of the last one."""
     window_count: int | None = None
+    reference_written: float | None = None
+    """When its file was; wall clock, seconds."""
 
 
 def facts(name: str, watched: Watched) -> StreamFacts:
@@ -101,6 +103,7 @@ def facts(name: str, watched: Watched) -> StreamFacts:
         reference_events=reference.events,
         window_seconds=None if plan.length is None else plan.length / 1e6,
         window_count=plan.count if isinstance(plan, CountPlan) else None,
+        reference_written=watched.written,
     )
 
 
@@ -241,6 +244,8 @@ class Snapshot:
     """Of the reported estimate, by stream; only where there is one."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Features and classes that the caps kept from becoming series, by stream."""
+    capped: Mapping[str, int] = field(default_factory=dict)
+    """Windows with more segments than are watched apart, by stream."""
     outcomes: Mapping[str, tuple[OutcomeResult, ...]] = field(default_factory=dict)
     """The latest outcomes by stream; the newest is last."""
     outcome_count: Mapping[str, int] = field(default_factory=dict)

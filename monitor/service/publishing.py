@@ -38,6 +38,8 @@ class Watched:
 
     states: StatePlan = field(default_factory=StatePlan)
     """How that is known which is known over its windows."""
+    written: float | None = None
+    """When the file of the reference was; wall clock, seconds."""
 
     @property
     def concerns(self) -> tuple[AnyConcern, ...]:

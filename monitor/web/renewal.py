@@ -15,6 +15,7 @@ from monitor.errors import ConfigurationError
 from monitor.limits import RENEWAL_SECONDS
 from monitor.settings import ServerSettings
 from monitor.web.access import Access
+from monitor.web.certificate import expiry
 
 _LOG = logging.getLogger("monitor.web")
 
@@ -25,11 +26,13 @@ class Renewed:
 
     settings: ServerSettings
     access: Access
+    expires: float | None
+    """When the certificate does; wall clock, seconds."""
 
     @classmethod
-    def of(cls, settings: ServerSettings) -> "Renewed":
+    def of(cls, settings: ServerSettings, base: Path) -> "Renewed":
         """At the start."""
-        return cls(settings, Access.of(settings))
+        return cls(settings, Access.of(settings), _expiry(settings, base))
 
 
 @contextmanager
@@ -55,6 +58,7 @@ def renewing(
                     now.settings, now.access = settings, Access.of(settings)
                     _LOG.info("the token or the hosts of [server] were renewed")
                 stamp = _certified(settings, base, context, stamp)
+                now.expires = _expiry(settings, base)
 
     thread = Thread(target=look, name="shiftwatch-renewal", daemon=True)
     thread.start()
@@ -79,6 +83,12 @@ def _certified(
         return stamp
     _LOG.info("the certificate was renewed")
     return after
+
+
+def _expiry(settings: ServerSettings, base: Path) -> float | None:
+    if settings.certificate is None or settings.key is None:
+        return None
+    return expiry(base / settings.certificate, base / settings.key)
 
 
 def _stamp(settings: ServerSettings, base: Path) -> tuple[float, ...]:

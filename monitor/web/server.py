@@ -44,9 +44,11 @@ def serving(
     again: Callable[[], ServerSettings | None] | None = None,
 ) -> Iterator[str]:
     """Answer requests while the block runs; gives the address. `again` reads the settings anew."""
-    config, renewed = _config(settings, base), Renewed.of(settings)
+    config, renewed = _config(settings, base), Renewed.of(settings, base)
     server = uvicorn.Server(config)
-    config.app = application(history, lambda: renewed.access, server, settings.max_connections)
+    config.app = application(
+        history, lambda: renewed.access, server, settings.max_connections, expires=lambda: renewed.expires
+    )
     try:
         config.load()
         listener = socket.create_server((settings.host, settings.port), family=_family(settings.host))
@@ -70,9 +72,11 @@ def application(
     access: Callable[[], Access] = Access,
     server: uvicorn.Server | None = None,
     most_waiting: int = ServerSettings().max_connections,
+    *,
+    expires: Callable[[], float | None] = lambda: None,
 ) -> Starlette:
-    """Everything that answers requests."""
-    handlers = _Handlers(history, metrics.registry(history))
+    """Everything that answers requests; `expires` says when our certificate does."""
+    handlers = _Handlers(history, metrics.registry(history, expires))
     api = Api(history, lambda: server is not None and server.should_exit, most_waiting)
     return Starlette(
         routes=[*handlers.routes(), *api.routes()],

@@ -14,6 +14,7 @@ from monitor.events.reasons import Reason
 from monitor.observers.metric_catalogue import CATALOGUE
 from monitor.observers.metrics import LATE, families, registry
 from monitor.observers.snapshot import Caps
+from monitor.windows import OTHER_SEGMENTS
 from tests.service import regression_streams as streams
 from tests.web.made_up import MINUTE, Lagging, Story, Transacting
 
@@ -79,6 +80,8 @@ def test_everything_exported_is_in_the_catalogue_and_all_of_the_catalogue_can_be
                 "shiftwatch_mapped",
                 "shiftwatch_soft",
                 "shiftwatch_features_",
+                "shiftwatch_reference_file",  # of one that was read from a file,
+                "shiftwatch_certificate",  # and of a server that has one: tests/web/test_http.py
             )
         )
     }
@@ -173,6 +176,17 @@ def test_what_moved_most_is_exported_and_the_rest_is_counted() -> None:
     assert "feature_40" in {one["feature"] for one in features if one["segment"]}
     assert len(samples(story, "shiftwatch_prevalence_ratio")) == 8
     assert value(story, "shiftwatch_series_dropped_total", stream="made-up") == (45 + 2) + (48 + 2)
+
+
+def test_windows_with_more_segments_than_are_watched_apart_are_counted() -> None:
+    story = Story()
+    for _ in range(2):
+        story.window()
+        story.window(segment="country=BE")
+    assert value(story, "shiftwatch_segments_capped_windows_total", stream="made-up") == 0
+    story.window()
+    story.window(segment=OTHER_SEGMENTS)
+    assert value(story, "shiftwatch_segments_capped_windows_total", stream="made-up") == 1
 
 
 def test_lag_and_positions_come_from_the_source() -> None:

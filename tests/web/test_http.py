@@ -1,5 +1,6 @@
 """Clients may be slow, huge, malformed or many: they get an answer or are cut off, and the loop does not notice."""
 
+import re
 import socket
 import ssl
 import subprocess
@@ -131,11 +132,11 @@ def test_the_token_does_not_show_in_the_settings() -> None:
     assert "s3cret" not in repr(ServerSettings(token="s3cret"))
 
 
-def certify(folder: Path) -> Path:
+def certify(folder: Path, days: int = 2) -> Path:
     """A key and a certificate of its own for this machine."""
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
     files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", str(days), *names, *files]
     subprocess.run(make, check=True, capture_output=True)
     return folder / "cert.pem"
 
@@ -377,3 +378,16 @@ def _misbehave(url: str, stopping: list[bool]) -> None:
             broken.sendall(b"\x00" * 30_000 + b"\r\n\r\n")
             greedy.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
             time.sleep(0.02)
+
+
+@pytest.mark.parametrize("days", [2, 30])
+def test_prometheus_is_told_when_the_certificate_in_force_expires(story: Story, tmp_path: Path, days: int) -> None:
+    certificate = certify(tmp_path, days)
+    settings = ServerSettings(port=0, certificate=Path("cert.pem"), key=Path("key.pem"))
+    anybody = ssl.create_default_context()
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE  # what has expired is asked, too
+    with serving(settings, story.history, tmp_path) as url:
+        text = httpx.get(url + "/metrics", verify=anybody).text
+    told = re.search(r"^shiftwatch_certificate_expires_timestamp_seconds (\S+)", text, re.MULTILINE)
+    assert told is not None, certificate
+    assert abs(float(told[1]) - time.time() - days * 86_400) < 3_600
