@@ -8,15 +8,12 @@ both (`shiftwatch.continuity`).
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from monitor.commands.streams import watched
 from monitor.errors import ConfigurationError
 from monitor.limits import RENEWAL_SECONDS
-from monitor.ports import ReadBack, Sink
 from monitor.service import Watched
-from monitor.settings import Config
 
 _LOG = logging.getLogger("monitor.service")
 
@@ -24,20 +21,20 @@ _Stamp = tuple[int, int, int]
 
 
 class References:
-    """Those of a configuration, as they were last read."""
+    """Those in some files, as they were last read. Without files they are not renewed."""
 
     def __init__(
         self,
-        config: Config,
         watched: Mapping[str, Watched],
-        sink: Sink | None,
+        read: Callable[[], Mapping[str, Watched]],
+        files: Collection[Path],
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Without a sink, or with one that keeps no checkpoint, they are not renewed: nobody could go on from there."""
         self.watched = watched
         """What is in force."""
-        self.renewable = isinstance(sink, ReadBack) and config.source["url"] != "jsonl:-"
-        self._config = config
+        self.renewable = bool(files)
+        self._read_anew = read
+        self._files = files
         self._elapsed = elapsed
         self._next: Mapping[str, Watched] | None = None
         self._asked = False
@@ -77,7 +74,7 @@ class References:
     def _read(self) -> Mapping[str, Watched] | None:
         """The references on disk, if they are other ones and can be used."""
         try:
-            streams = watched(self._config)
+            streams = self._read_anew()
         except ConfigurationError as error:
             _LOG.warning("a reference cannot be renewed, what was in force stays so: %s", error)
             return None
@@ -85,7 +82,7 @@ class References:
         return None if same else streams
 
     def _on_disk(self) -> Mapping[Path, _Stamp | None]:
-        return {stream.reference: _stamp(stream.reference) for stream in self._config.streams.values()}
+        return {path: _stamp(path) for path in self._files}
 
 
 def _stamp(path: Path) -> _Stamp | None:

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 from monitor.commands.connectors import open_both
 from monitor.commands.references import References
-from monitor.commands.streams import attempt, decoder_of, ends, opened, url_and_options
+from monitor.commands.streams import attempt, decoder_of, ends, opened, url_and_options, watched_now
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.kinds import load_reference
 from monitor.observers import Totals, log, logging_to_stderr
-from monitor.ports import Sink, Source
+from monitor.ports import ReadBack, Sink, Source
 from monitor.service import (
     Happening,
     Listening,
@@ -136,7 +136,7 @@ def watch(
     """
     keep_freed_memory()
     source, sink, watched = opened(config, base)
-    references = References(config, watched, sink if again is not None else None)
+    references = References(watched, partial(watched_now, config), _renewed(config, sink) if again is not None else ())
     collect_garbage_rarely()
     first = (source, sink)
     always = chain([first], (ends(config, base) for _ in count()))
@@ -202,6 +202,13 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _renewed(config: Config, sink: Sink) -> list[Path]:
+    """The references that may be renewed: where nobody could go on from a commit, none may."""
+    if config.source["url"] == "jsonl:-" or not isinstance(sink, ReadBack):
+        return []
+    return [stream.reference for stream in config.streams.values()]
 
 
 @contextmanager

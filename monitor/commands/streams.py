@@ -35,7 +35,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
     return *both, streams
 
 
-def watched(config: Config) -> Mapping[str, Watched]:
+def watched_now(config: Config) -> Mapping[str, Watched]:
     """What its streams are compared with, by the references as they are on disk now."""
     problems: list[str] = []
     streams = _watched(config, problems)

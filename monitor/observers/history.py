@@ -23,6 +23,7 @@ from monitor.observers.snapshot import (
     StreamFacts,
     Track,
     facts,
+    together,
 )
 from monitor.ports import Reporting, ReportingSink
 from monitor.service import (
@@ -43,7 +44,6 @@ from monitor.service import (
     WindowRefused,
 )
 from monitor.state import OUTCOMES, WINDOWS, Known, WindowSeen, owner, surplus
-from monitor.windows import OTHER_SEGMENTS
 
 
 class History:
@@ -205,8 +205,8 @@ class History:
         # In a backlog one turn closes the windows of hours: each is a sign of life.
         before = replace(before, flow=replace(before.flow, last_turn=self.now()))
         if reading.key.segment:
-            together = before.capped.get(stream, 0) + (reading.key.segment == OTHER_SEGMENTS)
-            return replace(before, dropped=dropped, capped={**before.capped, stream: together})
+            capped = before.capped.get(stream, 0) + together(reading)
+            return replace(before, dropped=dropped, capped={**before.capped, stream: capped})
         self._waiting_since.pop(stream, None)
         self._counted = True
         outcome, window = (stream, reading.verdict), reading.key.id

@@ -22,7 +22,7 @@ from monitor.state import (
     PerformanceState,
     WindowSketches,
 )
-from monitor.windows import CountPlan
+from monitor.windows import OTHER_SEGMENTS, CountPlan
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 ITERATIONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
@@ -67,6 +67,11 @@ class Caps:
         """How many of them are left out."""
         features, classes = self.of(reading)
         return len(reading.features) - features + len(reading.answer.classes) - classes
+
+
+def together(reading: AnyReading) -> bool:
+    """Whether these are the segments of a window that are not watched apart: there were too many."""
+    return reading.key.segment == OTHER_SEGMENTS
 
 
 @dataclass(frozen=True, slots=True)

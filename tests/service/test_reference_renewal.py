@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
-from connectors.resultfiles import StandardOutput
 from connectors.synthetic import SyntheticOptions, write
 from connectors.worlds import Period, World
 from monitor.commands.references import References
-from monitor.commands.streams import opened
+from monitor.commands.streams import opened, watched_now
 from monitor.limits import RENEWAL_SECONDS
 from monitor.observers import History, facts
 from monitor.reference.classifier import Reference
@@ -126,9 +125,9 @@ def test_a_file_that_is_no_reference_leaves_the_one_before_in_force(
     before.save(tmp_path / "demo.ref")
     (tmp_path / "run.toml").write_text(CONFIGURATION)
     config = load(tmp_path / "run.toml")
-    _, sink, watched = opened(config, tmp_path)
+    _, _, watched = opened(config, tmp_path)
     now = [0.0]
-    references = References(config, watched, sink, lambda: now[0])
+    references = References(watched, lambda: watched_now(config), [tmp_path / "demo.ref"], lambda: now[0])
     (tmp_path / "demo.ref").write_bytes(b"half of it")
     assert not references.due()  # it looks once in a while,
     now[0] += RENEWAL_SECONDS + 1
@@ -145,7 +144,6 @@ def test_a_file_that_is_no_reference_leaves_the_one_before_in_force(
     after.save(tmp_path / "demo.ref")  # the same once more
     references.ask()
     assert not references.due()
-    assert not References(config, watched, StandardOutput()).renewable
 
 
 def test_what_is_seen_from_outside_names_the_reference_in_force(tmp_path: Path) -> None:

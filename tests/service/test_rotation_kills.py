@@ -130,7 +130,7 @@ def written(pieces: Sequence[list[bytes]], log: Path, rotate: Callable[[Path, in
         with log.open("ab") as file:
             file.writelines(piece)
         time.sleep(SECONDS / PIECES)
-        if number % EVERY == EVERY - 1:
+        if number % EVERY == EVERY - 1 and number < len(pieces) - 4:  # what comes last is there to stay
             rotate(log, number)
 
 
