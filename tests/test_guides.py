@@ -14,6 +14,7 @@ from monitor.commands.run import opened
 from monitor.settings.config import load
 from tests.deploy.parts import need
 from tests.pages import GUIDES, ROOT, blocks, followed, page
+from tests.web.verdict_pictures import PICTURE, WINDOWS, assessed, picture
 
 
 @pytest.fixture
@@ -93,3 +94,10 @@ def python_of(guide: str) -> str:
 
 def amtool(folder: Path, *arguments: str) -> str:
     return subprocess.run(["amtool", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def test_the_pictures_of_the_verdicts_are_of_windows_with_these_verdicts() -> None:
+    found = assessed()
+    assert {verdict: one.verdict for verdict, one in found.items()} == {verdict: verdict for verdict in WINDOWS}
+    kept, made = PICTURE.read_text(encoding="utf-8"), picture(found)
+    assert re.findall(r'class="b".*', kept) == re.findall(r'class="b".*', made)
