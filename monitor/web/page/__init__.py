@@ -10,11 +10,12 @@ from monitor.web.page.document import document
 
 
 def _style() -> bytes:
-    """Everything but the colours of the verdicts, and these from their table."""
+    """The page's own, what it shares with reports, and the colours of the verdicts from their table."""
     light = "".join(_coloured(verdict, verdict.facts.colour) for verdict in Verdict)
     dark = "".join(_coloured(verdict, verdict.facts.dark_colour) for verdict in Verdict)
     colours = f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
-    return files(__package__).joinpath("style.css").read_bytes() + colours.encode()
+    shared = files("monitor.pages").joinpath("templates", "distributions.css").read_bytes()
+    return files(__package__).joinpath("style.css").read_bytes() + shared + colours.encode()
 
 
 def _coloured(verdict: Verdict, colour: str) -> str:
