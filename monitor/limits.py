@@ -207,3 +207,9 @@ SKETCH_FEWEST = 5
 
 # Windows of each stream whose sketches are remembered for the page: some 30 MB for sixty streams of ten features.
 SKETCHES_REMEMBERED = 100
+
+# Features that a result names as having values which no hold-out event had: more are a new source.
+FEATURES_OF_QUALITY = 20
+
+# Days of each hour that a stream's volume is held against.
+VOLUME_DAYS = 7

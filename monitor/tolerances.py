@@ -687,3 +687,7 @@ NOISE_MEMORY = 0.9
 # Half the width of a level's interval in its standard deviations. Not 1.96: these hold jumps in one window of ten, and
 # intervals of calm streams would hold 99 % of what is true.
 LEVEL_REACH = 1.65
+
+# The chance that all values of a window are the same, by the share of the commonest in the reference: below it, a
+# column with one value only is called constant. A flag that is raised once in 10,000 events is not called so.
+CONSTANT_BY_CHANCE = 1e-3

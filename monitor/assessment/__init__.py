@@ -3,16 +3,19 @@
 from monitor.assessment.baseline import Baseline
 from monitor.assessment.classifier import Assessment, assess
 from monitor.assessment.concept import with_concept
+from monitor.assessment.data_quality import NOTHING_WRONG, DataQuality
 from monitor.assessment.message import (
     Level,
     MessagePart,
     SketchesPart,
     SketchPart,
+    VolumePart,
     WindowResult,
     encode,
     rfc3339,
     schema_of,
     with_smoothed,
+    with_volume,
 )
 from monitor.assessment.mix_rule import ClassRule, MixRule, share_scores, spread
 from monitor.assessment.performance import Performance
@@ -26,11 +29,13 @@ from monitor.assessment.verdict import Verdict, verdicts
 from monitor.assessment.window_tests import FeatureShift, Test
 
 __all__ = [
+    "NOTHING_WRONG",
     "AdaptBy",
     "Assessment",
     "BasedOn",
     "Baseline",
     "ClassRule",
+    "DataQuality",
     "Examined",
     "FeatureShift",
     "Level",
@@ -44,6 +49,7 @@ __all__ = [
     "SketchesPart",
     "Test",
     "Verdict",
+    "VolumePart",
     "WindowResult",
     "against_recent",
     "assess",
@@ -59,4 +65,5 @@ __all__ = [
     "verdicts",
     "with_concept",
     "with_smoothed",
+    "with_volume",
 ]

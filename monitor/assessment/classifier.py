@@ -17,6 +17,7 @@ from monitor.assessment import reasons, to_message
 from monitor.assessment.baseline import Baseline, baselines
 from monitor.assessment.classifier_view import AssessedReference
 from monitor.assessment.completeness import as_far_as_seen
+from monitor.assessment.data_quality import NOTHING_WRONG, DataQuality, data_quality
 from monitor.assessment.exchanged_scores import exchanged_scores
 from monitor.assessment.harm import Harm, harm
 from monitor.assessment.known_events import UnknownShare, known_mix, unknown_share
@@ -32,6 +33,7 @@ from monitor.performance import USUAL_DECISIONS, Decisions
 from monitor.priors import CHEAP, PriorEstimate, solve
 from monitor.recalibration import Cause, Grounds, InputCorrection, May, Recalibration, Validity, gated
 from monitor.shifts import (
+    ColumnQuality,
     Diagnosis,
     Prepared,
     SketchedColumns,
@@ -41,6 +43,7 @@ from monitor.shifts import (
     diagnose,
     label_shift_odds,
     prepare,
+    qualities,
     sketched,
 )
 from monitor.tolerances import (
@@ -97,6 +100,8 @@ class Assessment(Viewed):
     sketches: Sketches | None = None
     """How the window's columns are distributed beside the reference's; None where they are not wanted, and where there
     are too few events."""
+    quality: DataQuality = NOTHING_WRONG
+    """What is plainly wrong with the data."""
     label_shift: tuple[float, ...] = ()
     """The multipliers by label shift, where that explains a window whose class mix has moved; whether they are to be
     applied is another question."""
@@ -174,6 +179,7 @@ def _assessed(
         return replace(
             _assessment(calibrated, reference, estimates, Verdict.INSUFFICIENT_DATA, (*remarks, *words)),
             unusable=unusable,
+            quality=data_quality((), (), kept.events, 0, kept.counts),
             performance=too_few(reference, decisions),
         )
     family = mix_rule.level / 3
@@ -223,6 +229,7 @@ def _assessed(
         unknown=None if beyond is None else unknown_share(beyond),
         mean=frozen_vector(diagnosis.mean, "mean"),
         tests=tests,
+        quality=_quality(kept, diagnosis, ready, assessment.missing_values),
         sketches=_sketches(diagnosis, ready, reference, mix.estimate.priors),
         features=feature_shifts(diagnosis.features, diagnosis.explanations),
         posteriors={
@@ -321,6 +328,14 @@ def _where_unknown(window: Window, ready: Prepared, diagnosis: Diagnosis) -> str
         f"{projections.medians[k]:.3g} elsewhere"
         for k, value in zip(order, there, strict=True)
     )
+
+
+def _quality(window: Window, diagnosis: Diagnosis, ready: Prepared, missing: int) -> DataQuality:
+    seen, columns = diagnosis.seen.features, list[ColumnQuality]()
+    if window.features is not None and seen is not None:
+        columns = qualities(ready.features.each, seen.each(), window.features)
+    names = [move.name for move in diagnosis.features]
+    return data_quality(names, columns, window.events, missing, window.counts)
 
 
 def _sketches(diagnosis: Diagnosis, ready: Prepared, reference: AssessedReference, mix: Vector) -> Sketches:

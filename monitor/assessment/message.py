@@ -190,6 +190,41 @@ class SketchesPart(MessagePart, frozen=True):
     `prediction`."""
 
 
+class FeatureQualityPart(MessagePart, frozen=True):
+    """A feature with values that no hold-out event had."""
+
+    outside_range: float
+    """The share of its values below or above all of the reference's, of a number;"""
+    new_categories: float
+    """of any other feature, the share that the reference does not know."""
+
+
+class QualityPart(MessagePart, frozen=True):
+    """What is plainly wrong with the data, in shares that anybody can check."""
+
+    rejected: float
+    """Of the records; 0 of a segment, where it is not known."""
+    missing: float
+    """Of the feature values."""
+    outside_range: float
+    """Of the numbers: below or above all of the reference's."""
+    new_categories: float
+    """Of the values of other features."""
+    constant: tuple[str, ...]
+    """Features with one value only, where the reference has many."""
+    features: dict[str, FeatureQualityPart]
+    """Those with values that no hold-out event had; twenty at most, the worst of them."""
+
+
+class VolumePart(MessagePart, frozen=True):
+    """How many events there were, beside the same hour of earlier days."""
+
+    ratio: float
+    """To the median of these days,"""
+    days: int
+    """so many, seven at most."""
+
+
 class BaselineResult(MessagePart, frozen=True):
     """The verdict against one of the things that the window was held against."""
 
@@ -246,6 +281,9 @@ class WindowResult(MessagePart, frozen=True):
     posteriors: dict[str, FeatureResult]
     recalibration: Recalibration
     versions: Versions
+    quality: QualityPart
+    volume: VolumePart | None
+    """Null until the same hour of a day before is known, for segments, and for windows by count."""
     sketches: SketchesPart | None
     """Null where there are too few events, and where they are switched off (`sketches = false`)."""
     smoothed: dict[str, Level] | None
@@ -270,6 +308,11 @@ def with_baselines(message: bytes, baselines: dict[str, BaselineResult]) -> byte
     """
     start = message.index(b',"baselines":') + len(b',"baselines":')
     return message[:start] + _ENCODER.encode(baselines) + message[message.index(_AFTER_BASELINES, start) :]
+
+
+def with_volume(result: bytes, volume: VolumePart) -> bytes:
+    """An encoded result with how its volume compares: nothing else that can be null has this name."""
+    return result.replace(b'"volume":null', b'"volume":' + _ENCODER.encode(volume), 1)
 
 
 _NOT_SMOOTHED = b'"smoothed":null}'

@@ -17,6 +17,7 @@ from monitor.assessment import regressor_message
 from monitor.assessment import regressor_reasons as wording
 from monitor.assessment.baseline import Baseline, baselines
 from monitor.assessment.completeness import as_far_as_seen
+from monitor.assessment.data_quality import NOTHING_WRONG, DataQuality, data_quality
 from monitor.assessment.regressor_evidence import AdaptBy, RelationFound, evidence_of, relation_found
 from monitor.assessment.regressor_feed import implied
 from monitor.assessment.regressor_view import RelationReference
@@ -27,6 +28,7 @@ from monitor.errors import InputError
 from monitor.ports.schema import PREDICTION
 from monitor.recalibration import RegressionRecalibration, Validity
 from monitor.shifts import (
+    ColumnQuality,
     Explanation,
     KnownColumns,
     Move,
@@ -40,6 +42,7 @@ from monitor.shifts import (
     common_features,
     covariates,
     features_written,
+    qualities,
     sketched,
 )
 from monitor.shifts import feature_tests as moves
@@ -73,6 +76,8 @@ class RegressionAssessment(Viewed):
     relation: RelationFound
     recalibration: RegressionRecalibration
     reference_version: str
+    quality: DataQuality = NOTHING_WRONG
+    """What is plainly wrong with the data."""
     sketches: Sketches | None = None
     """How features and predictions are distributed beside the reference's; None where they are not wanted, and where
     there are too few events."""
@@ -148,6 +153,7 @@ def assess_regression(
         relation=relation,
         recalibration=implied(relation, reference, validity),
         reference_version=reference.version,
+        quality=_quality(kept, compared, moved),
         sketches=_sketches(*compared, moved) if compared is not None and sketches else None,
     )
     return as_far_as_seen(assessment)
@@ -205,6 +211,16 @@ def _like_holdout(reference: RelationReference, moved: tuple[int, ...], evidence
 def _moves(columns: KnownColumns, seen: SeenColumns, level: float) -> tuple[Move, ...]:
     """Every feature and last the predictions, corrected for one another."""
     return moves.corrected(moves.compared(seen, columns, ALL), level)
+
+
+def _quality(window: Window, compared: tuple[KnownColumns, SeenColumns] | None, moved: tuple[Move, ...]) -> DataQuality:
+    """Of the features: predictions are nobody else's data."""
+    columns: list[ColumnQuality] = []
+    if compared is not None and window.features is not None:
+        known, seen = compared
+        columns = qualities(known.each[:-1], seen.each()[:-1], window.features)
+    missing = int(np.isnan(window.features).sum()) if columns and window.features is not None else 0
+    return data_quality([move.name for move in moved[:-1]], columns, window.events, missing, window.counts)
 
 
 def _sketches(columns: KnownColumns, seen: SeenColumns, moved: tuple[Move, ...]) -> Sketches:

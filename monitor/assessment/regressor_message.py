@@ -8,7 +8,15 @@ from msgspec import json
 from monitor.assessment import message as result
 from monitor.assessment.regressor_evidence import RelationFound
 from monitor.assessment.regressor_feed import parameters
-from monitor.assessment.to_message import baseline_results, counts, feature_result, finite, sketches_part, test_result
+from monitor.assessment.to_message import (
+    baseline_results,
+    counts,
+    feature_result,
+    finite,
+    quality_part,
+    sketches_part,
+    test_result,
+)
 from monitor.recalibration import RegressionRecalibration, RelationParameters
 
 if TYPE_CHECKING:
@@ -101,6 +109,8 @@ def to_result(assessment: "RegressionAssessment", software: str) -> RegressionRe
         features={name: feature_result(shift) for name, shift in assessment.features.items()},
         posteriors={},
         versions=result.Versions(software, assessment.reference_version),
+        quality=quality_part(assessment.quality),
+        volume=None,
         sketches=sketches_part(assessment.sketches),
         prediction=None if said is None else feature_result(said),
         relation=_relation(assessment.relation, assessment.recalibration),

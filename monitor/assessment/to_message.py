@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from monitor.arrays import Vector
 from monitor.assessment import message as result
 from monitor.assessment.baseline import Baseline
+from monitor.assessment.data_quality import DataQuality
 from monitor.assessment.harm import Harm
 from monitor.assessment.performance import Performance
 from monitor.assessment.reasons import describe
@@ -59,6 +60,8 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
         posteriors={name: feature_result(shift) for name, shift in assessment.posteriors.items()},
         recalibration=assessment.recalibration,
         versions=result.Versions(software, assessment.reference_version),
+        quality=quality_part(assessment.quality),
+        volume=None,
         sketches=sketches_part(assessment.sketches),
         smoothed=None,
     )
@@ -163,6 +166,21 @@ def feature_result(one: "FeatureShift") -> result.FeatureResult:
         missing_moved=move.missing_moved,
         map=correction,
         reason=describe(move, explanation) if move.moved else "",
+    )
+
+
+def quality_part(found: DataQuality) -> result.QualityPart:
+    """What is plainly wrong with the data."""
+    return result.QualityPart(
+        rejected=found.rejected,
+        missing=found.missing,
+        outside_range=found.outside_range,
+        new_categories=found.new_categories,
+        constant=found.constant,
+        features={
+            name: result.FeatureQualityPart(one.outside_range, one.new_categories)
+            for name, one in found.features.items()
+        },
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from monitor.assessment import Baseline, FeatureShift, Test, Verdict
+from monitor.assessment import Baseline, DataQuality, FeatureShift, Test, Verdict
 from monitor.recalibration import Recalibration
 from monitor.shifts import Sketches
 from monitor.windows import Origin, WindowCounts, WindowKey
@@ -47,6 +47,11 @@ class Assessed(Protocol):
     @property
     def compared(self) -> Mapping[str, FeatureShift]:
         """The features, and whatever else was compared with the reference one by one."""
+        ...
+
+    @property
+    def quality(self) -> DataQuality:
+        """What is plainly wrong with the data."""
         ...
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.assessment import FeatureShift, Test, Verdict, describe
+from monitor.assessment import NOTHING_WRONG, DataQuality, FeatureShift, Test, Verdict, describe
 from monitor.kinds.assessed import Assessed
 from monitor.recalibration import Recalibration
 from monitor.windows import Gap, WindowKey, WindowSummary
@@ -132,6 +132,10 @@ class Reading(Generic[AnswerT_co]):
     """Against what was normal lately; None where that is not known,"""
     recent_reasons: tuple[str, ...] = ()
     """and why."""
+    quality: DataQuality = NOTHING_WRONG
+    """What is plainly wrong with the data."""
+    volume: float | None = None
+    """Events beside those of the same hour of earlier days, where these are known."""
 
     def strongest(self, most: int) -> list[int]:
         """The numbers of the features with the largest effects, at most so many, in the order of the features."""
@@ -150,6 +154,7 @@ def reading_of(
     recalibration: Recalibration,
     *,
     doubt: str,
+    volume: float | None = None,
 ) -> AnyReading:
     """What is remembered of an assessed window; the recalibration is that which was published."""
     compared, recent = assessment.compared, assessment.baselines.get("recent")
@@ -180,6 +185,8 @@ def reading_of(
         doubt=doubt,
         recent=None if recent is None else recent.verdict,
         recent_reasons=() if recent is None else recent.reasons,
+        quality=assessment.quality,
+        volume=volume,
     )
 
 

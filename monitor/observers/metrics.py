@@ -4,7 +4,7 @@ Each scrape reads the snapshot of its moment, so that its values belong together
 go stale: what is no longer in the snapshot, or is too old, is not exported.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -221,9 +221,22 @@ def _window(filled: _Filled, facts: StreamFacts, reading: AnyReading, caps: Caps
     filled.add("window_complete", of, float(not faults(reading.gaps)))
     filled.add("window_labelled_events", of, reading.labelled)
     filled.add("recalibration_applied", of, float(reading.apply))
+    filled.add_all(of, _quality(reading))
     filled.add_all(of, reading.answer.metrics(caps.classes))
     _tests(filled, of, reading)
     _features(filled, of, reading, caps)
+
+
+def _quality(reading: AnyReading) -> Iterator[Sample]:
+    """What is plainly wrong with the data."""
+    quality = reading.quality
+    yield "rejected_records_ratio", (), quality.rejected
+    yield "missing_values_ratio", (), quality.missing
+    yield "outside_range_ratio", (), quality.outside_range
+    yield "new_categories_ratio", (), quality.new_categories
+    yield "constant_features", (), len(quality.constant)
+    if reading.volume is not None:
+        yield "volume_ratio", (), reading.volume
 
 
 def _alarm(filled: _Filled, track: Track) -> None:

@@ -57,6 +57,21 @@ class HarmRead(Read, frozen=True):
     score: float
 
 
+class QualityRead(Read, frozen=True):
+    """What is plainly wrong with the data."""
+
+    missing: float = 0.0
+    outside_range: float = 0.0
+    new_categories: float = 0.0
+    constant: tuple[str, ...] = ()
+
+
+class VolumeRead(Read, frozen=True):
+    """Events beside the same hour of earlier days."""
+
+    ratio: float
+
+
 class FeatureRead(Read, frozen=True):
     """One feature against the reference."""
 
@@ -150,6 +165,8 @@ class WindowRead(_WithTimes, frozen=True):
     recalibration: FeedRead = FeedRead()
     relation: RelationRead | None = None
     versions: VersionsRead = VersionsRead()
+    quality: QualityRead = QualityRead()
+    volume: VolumeRead | None = None
     sketches: msgspec.Raw = NO_SKETCHES
 
     @property

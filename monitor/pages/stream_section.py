@@ -1,6 +1,6 @@
 """What a report tells of one stream: its episodes in words, and everything that is drawn of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
@@ -23,6 +23,11 @@ MOST_DRAWN = 24
 MOST_REASONS = 4
 MOST_NAMED = 3
 """Features that are named in a line."""
+WORST = {
+    "missing": "missing values",
+    "outside_range": "beyond the reference's range",
+    "new_categories": "new categories",
+}
 EVENTS = {
     "used": "events used",
     "late": "came too late",
@@ -300,7 +305,19 @@ class Section:
         }
         incomplete = sum(not window.complete for window in self.story.windows)
         rows = [(words[name], _of(count, total, name == "used")) for name, count in sums.items()]
-        return [*rows, *([("incomplete windows", number(incomplete))] if incomplete else [])]
+        rows += [("incomplete windows", number(incomplete))] if incomplete else []
+        return [*rows, *self._quality()]
+
+    def _quality(self) -> Iterator[tuple[str, str]]:
+        """The worst window in each respect."""
+        windows = self.story.windows
+        for name, words in WORST.items():
+            yield f"{words}, at most", percent(max(getattr(window.quality, name) for window in windows))
+        constant = sorted({name for window in windows for name in window.quality.constant})
+        if constant:
+            yield "one value only", ", ".join(constant)
+        if ratios := [window.volume.ratio for window in windows if window.volume is not None]:
+            yield "events beside the same hour before", f"{number(min(ratios))} x to {number(max(ratios))} x"
 
     @property
     def notes(self) -> str:

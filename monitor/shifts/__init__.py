@@ -27,6 +27,7 @@ from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_k
 from monitor.shifts.resolution import SINGLE, Resolution, WrittenColumn, coarsened_table
 from monitor.shifts.sketches import Sketch, SketchedColumns, Sketches, sketched
 from monitor.shifts.told_apart import label_shift_odds
+from monitor.shifts.value_quality import ColumnQuality, qualities
 from monitor.shifts.variation import Law
 from monitor.shifts.window_profile import Lens, WindowProfile, lens
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SINGLE",
     "Blocks",
+    "ColumnQuality",
     "DetectorValue",
     "Diagnosis",
     "Explanation",
@@ -79,6 +81,7 @@ __all__ = [
     "one_mix_explains",
     "prepare",
     "profile_of",
+    "qualities",
     "reference_written",
     "shares_inside",
     "sketched",

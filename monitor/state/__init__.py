@@ -23,6 +23,7 @@ from monitor.state.recent import recent
 from monitor.state.recent_labels import RecentLabelsState, recent_labels
 from monitor.state.smoothed import SmoothedState, smoothed
 from monitor.state.trust import TrustState, trust
+from monitor.state.volume import volume
 from monitor.windows import Window
 
 __all__ = [
@@ -74,6 +75,7 @@ CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] =
     concept_shift,
     smoothed,
     learned,
+    volume,
     alarms,
     evidence,
     performance_limits,

@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from monitor.arrays import Vector
-from monitor.assessment import Level, encode, with_smoothed
+from monitor.assessment import Level, VolumePart, encode, with_smoothed, with_volume
 from monitor.kinds import AnyReading, Assessed, SmoothedMix, kind_of, reading_of
 from monitor.labels import Outcome, Settlement
 from monitor.ports import Message
@@ -47,6 +47,8 @@ class WindowSeen:
     """What the feed says where that is something else than the result does."""
     smoothed: SmoothedMix | None = None
     """The class mix now, as the windows so far tell it together."""
+    volume: VolumePart | None = None
+    """How many events there were, beside the same hour of earlier days."""
     whole: Mapping[str, Any] = field(default_factory=dict)
     """Of a segment's window: the states of its whole stream, which have seen the same window, by concern."""
     doubt: str = ""
@@ -68,6 +70,7 @@ class WindowSeen:
         """The result, as it is published."""
         unchanged = self.written is not None and self.written.assessment is self.assessment
         result = self.written.result if self.written is not None and unchanged else self.assessment.to_json()
+        result = result if self.volume is None else with_volume(result, self.volume)
         return result if self.smoothed is None else with_smoothed(result, self._levels(self.smoothed))
 
     def _levels(self, smoothed: SmoothedMix) -> dict[str, Level]:
@@ -86,7 +89,8 @@ class WindowSeen:
         """What is remembered of it: made once, for whoever asks first."""
         kind = kind_of(self.assessment)
         answer = kind.read(self.assessment, self.window, self.recalibration, self.smoothed)
-        return reading_of(self.assessment, answer, self.window, self.recalibration, doubt=self.doubt)
+        volume = None if self.volume is None else self.volume.ratio
+        return reading_of(self.assessment, answer, self.window, self.recalibration, doubt=self.doubt, volume=volume)
 
 
 Seen = WindowSeen | Outcome | Settlement

@@ -189,6 +189,8 @@ def _short(reading: AnyReading) -> dict[str, Any]:
         "labelled": reading.labelled,
         "moved": [asdict(feature) for feature in reading.moved],
         "apply": reading.apply,
+        "quality": reading.quality,
+        "volume": reading.volume,
         "doubt": reading.doubt,
         **reading.answer.summary(),
     }

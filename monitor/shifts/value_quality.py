@@ -1,0 +1,61 @@
+"""What is plainly wrong with a window's values: outside what the reference has, unknown to it, or all the same.
+
+No test decides here: these are shares that anybody can check by hand.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.arrays import Matrix, Vector
+from monitor.shifts.columns import SortedColumn
+from monitor.shifts.profile import FeatureProfile
+from monitor.shifts.ranks import PlacedValues
+from monitor.tolerances import CONSTANT_BY_CHANCE
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnQuality:
+    """One feature of a window."""
+
+    values: int
+    """Not missing; of these"""
+    outside: int
+    """are below or above all of the reference's, of a number, and"""
+    new: int
+    """are none that it knows, of any other feature."""
+    number: bool
+    constant: bool
+    """All the same, where the reference's are so varied that this is no chance."""
+
+
+def qualities(
+    columns: Sequence[SortedColumn | FeatureProfile], seen: Sequence[PlacedValues | Vector], table: Matrix
+) -> list[ColumnQuality]:
+    """Each column of a window, of which these values were counted."""
+    alike = np.fmin.reduce(table, axis=0) == np.fmax.reduce(table, axis=0)
+    return [_quality(*each) for each in zip(columns, seen, alike.tolist(), strict=False)]
+
+
+def _quality(column: SortedColumn | FeatureProfile, seen: PlacedValues | Vector, alike: bool) -> ColumnQuality:
+    if isinstance(column, SortedColumn) and isinstance(seen, PlacedValues):
+        n, size = int(seen.present[0]), column.values.size
+        below = int(np.searchsorted(seen.upto[0, :n], 1))
+        above = n - int(np.searchsorted(seen.below[0, :n], size))
+        common = _commonest(column) if alike else 1.0
+        return ColumnQuality(n, below + above if size else 0, 0, number=True, constant=_varied(common, n))
+    counts, known = np.asarray(seen), column.counts.sum(axis=0) if isinstance(column, FeatureProfile) else np.zeros(1)
+    n, common = int(counts.sum()), float(known.max(initial=0)) / max(float(known.sum()), 1.0)
+    return ColumnQuality(n, 0, int(counts[-1]), number=False, constant=alike and _varied(common, n))
+
+
+def _commonest(column: SortedColumn) -> float:
+    """The share of a number's most common value in the reference."""
+    _, counts = np.unique(column.values, return_counts=True)
+    return float(counts.max(initial=0)) / max(column.values.size, 1)
+
+
+def _varied(common: float, values: int) -> bool:
+    """Whether so many values of a reference whose most common one has this share would hardly be all the same."""
+    return values > 0 and common**values < CONSTANT_BY_CHANCE
