@@ -60,7 +60,7 @@ each medium, and {soak.messages:,} messages with their outcomes.
 Of the process that was left alone and its worker, a sample a second, in the second half of the run:
 
 {memory}
-Of memory, {allowed_mb(soak):.0f} MB of growth are allowed at most, as the allocator steps by a few. Of descriptors and
+Of memory, {allowed_mb(soak):.0f} MB of growth are allowed at most, as the allocator has steps. Of descriptors and
 threads the table has the least of the third quarter and of the last: what is left open raises it. {soak.failed_scrapes}
 of {soak.scrapes} scrapes failed; services that are just being restarted answer none.
 

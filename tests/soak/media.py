@@ -66,20 +66,21 @@ class Medium(Protocol):
 
 
 class OnFiles:
-    """One file after the other in a followed directory."""
+    """A log that rotates: what is full becomes `events.jsonl.1`, what was that becomes `events.jsonl.2`, and so on."""
 
     name = "files"
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        (folder / "events").mkdir()
-        self._number, self._tallies, self._read = 0, dict[str, Tally](), dict[str, int]()
-        self.rotate()
+        self._path = folder / "events.jsonl"
+        self._tallies, self._read = dict[str, Tally](), dict[str, int]()
+        self._path.touch()
 
     def rotate(self) -> None:
-        """The next records go to another file."""
-        self._number += 1
-        self._path = self.folder / "events" / f"{self._number:04}.jsonl"
+        """The next records go to a new file."""
+        for number in range(len([*self.folder.glob("events.jsonl.*")]), 0, -1):
+            self._path.with_suffix(f".jsonl.{number}").rename(self._path.with_suffix(f".jsonl.{number + 1}"))
+        self._path.rename(self._path.with_suffix(".jsonl.1"))
         self._path.touch()
 
     def send(self, records: Iterable[tuple[int, bytes]]) -> None:
@@ -89,7 +90,7 @@ class OnFiles:
     def tables(self, service: str) -> str:
         return f"""
 [source]
-url = "jsonl:events"
+url = "jsonl:events.jsonl"
 follow = true
 
 [sink]
@@ -99,7 +100,7 @@ alarms = "{service}-alarms.jsonl"
 dead_letters = "{service}-dead.jsonl"
 
 [pace]
-idle = "10s"
+idle = "0s"
 """
 
     def look(self, service: str) -> Tally:

@@ -43,6 +43,9 @@ class Plan:
     new_reference_at: float = 0.15
     """Of the whole; memory is judged in the second half."""
 
+    steps: float = 0.1
+    """Of what is resident: it may grow so much in the second half, as allocators step and young processes warm up."""
+
     @property
     def per_window(self) -> int:
         """Events of all streams in a window."""
@@ -65,10 +68,11 @@ class Plan:
             rotate_every=240.0,
             outage_every=420.0,
             outage=(20.0, 90.0),
+            steps=0.03,
         )
 
-    def save_references(self, folder: Path, seed: int) -> None:
-        """One hold-out, a file for each stream."""
+    def save_references(self, folder: Path, seed: int) -> str:
+        """One hold-out, a file for each stream; returns its version."""
         posteriors, labels = scores(2_000, 0.3, seed)
         kept = Reference.fit(
             posteriors,
@@ -82,6 +86,7 @@ class Plan:
             beside = folder / f"{name}.ref.new"
             kept.save(beside)
             beside.replace(folder / f"{name}.ref")
+        return kept.version
 
 
 def inputs(labels: np.ndarray, seed: int) -> np.ndarray:
@@ -90,15 +95,10 @@ def inputs(labels: np.ndarray, seed: int) -> np.ndarray:
 
 @dataclass
 class Events:
-    """The n-th event belongs to stream n modulo their number, and to the time n / rate after the start.
-
-    After a pause, which begins where a window ends, times go on some windows later, as those of a real producer do.
-    """
+    """The n-th event belongs to stream n modulo their number, and to the time n / rate after the start."""
 
     plan: Plan
     sent: int = 0
-    pauses: list[tuple[int, int]] = field(default_factory=list)
-    """Before which window, by number, and how many windows long."""
     _labels: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     """By the number of the event that they come before: the number of theirs, and its class."""
 
@@ -117,9 +117,8 @@ class Events:
         """The stream of each of the next records, and the record."""
         plan = self.plan
         late = int(LABELS_LATE * plan.per_window)
-        later = self._skipped(self.sent // plan.per_window) * plan.window * 1000
         for number in range(self.sent, self.sent + count):
-            stream, at = number % plan.streams, START_MS + number * 1000 // plan.rate + later
+            stream, at = number % plan.streams, START_MS + number * 1000 // plan.rate
             for of, label in self._labels.pop(number, ()):
                 told = {
                     "stream": f"s{of % plan.streams}",
@@ -148,14 +147,9 @@ class Events:
         """Whether the next event begins a window."""
         return self.sent % self.plan.per_window == 0
 
-    def pause(self, seconds: float) -> None:
-        """Nothing has come for so long."""
-        assert self.at_border
-        self.pauses.append((self.sent // self.plan.per_window, int(seconds / self.plan.window) + 2))
-
     def start_ms(self, window: int) -> int:
         """Where a window begins in time, by its number."""
-        return START_MS + (window + self._skipped(window)) * self.plan.window * 1000
+        return START_MS + window * self.plan.window * 1000
 
     @property
     def due(self) -> int:
@@ -167,9 +161,6 @@ class Events:
         numbers = np.arange(window * self.plan.per_window, (window + 1) * self.plan.per_window)
         own = numbers[numbers % self.plan.streams == stream]
         return int((own % MALFORMED_EVERY != 0).sum())
-
-    def _skipped(self, window: int) -> int:
-        return sum(windows for before, windows in self.pauses if window >= before)
 
     @property
     def malformed(self) -> int:

@@ -1,5 +1,6 @@
 """`shiftwatch run` as it is soaked: sixty streams with segments and late labels, started again after each SIGKILL."""
 
+import signal
 import time
 import urllib.request
 from dataclasses import dataclass, field
@@ -83,10 +84,11 @@ class Soaked:
             time.sleep(0.05)
         self.start()
 
-    def again(self) -> None:
-        """Stopped well, and started."""
-        self.member.stop(60)
-        self.start()
+    def renewed(self, version: str) -> None:
+        """SIGHUP, and all streams are compared with another reference."""
+        self.member.process.send_signal(signal.SIGHUP)
+        streams = [f"/api/streams/{name}" for name in self.plan.names]
+        wait_until(lambda: all(version in self.answer(path) for path in streams), f"{self.name}: {version}", 240)
 
     @property
     def published(self) -> bool:
@@ -99,11 +101,15 @@ class Soaked:
 
     def answers(self, path: str) -> bool:
         """Whether a probe is content."""
+        return bool(self.answer(path))
+
+    def answer(self, path: str) -> str:
+        """The body; empty where there is none."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
-                return bool(answer.read() and answer.status == 200)
+                return str(answer.read().decode())
         except OSError:
-            return False
+            return ""
 
     def wait_until_ready(self, seconds: float = 240) -> None:
         wait_until(lambda: self.ready, f"{self.medium.name}: {self.name} is ready", seconds)
