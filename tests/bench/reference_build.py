@@ -1,4 +1,4 @@
-"""Time, memory and size of a reference built from a large file.
+"""Time, memory and size of a reference built from a large file, and the time of wide ones built from arrays.
 
 python -m tests.bench.reference_build [--events 1000000] [--report tests/bench/reports/reference_build.md]
 """
@@ -16,7 +16,10 @@ from scipy.special import softmax
 from monitor.reference.building import build
 from monitor.reference.classifier import Reference
 from monitor.reference.holdout import Wanted
+from monitor.reference.regressor import RegressionReference
 from tests.bench.options import options
+from tests.bench.timing import best_of
+from tests.bench.window import columns
 
 CLASSES, PRIORS, FEATURES = ("legit", "fraud", "dispute"), (0.7, 0.2, 0.1), 10
 
@@ -40,6 +43,20 @@ def write(path: Path, events: int) -> None:
                 file.write(json.dumps(event) + "\n")
 
 
+def of_regressor(events: int, features: int) -> float:
+    """CPU seconds of a regressor's reference, whose targets follow one straight line."""
+    random = np.random.default_rng(0)
+    inputs = random.normal(size=(events, features))
+    predictions = inputs @ random.normal(size=features)
+    return best_of(lambda: RegressionReference.fit(predictions, predictions + random.normal(size=events), inputs), 1)
+
+
+def of_many_classes(events: int, features: int, classes: int) -> float:
+    """CPU seconds of a classifier's reference, everything chosen by the reference itself."""
+    posteriors, inputs, labels = columns(events, features, classes, 1)
+    return best_of(lambda: Reference.fit(posteriors, labels, inputs, classes=range(classes)), 1)
+
+
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
@@ -57,6 +74,9 @@ def main() -> None:
         load = time.process_time()
         Reference.load(target)
         load = time.process_time() - load
+        share = 10 if given.quick else 1
+        regressor = of_regressor(100_000 // share, 20)
+        many_classes = of_many_classes(30_000 // share, 20, 50)
         lines = [
             "# Building a reference",
             "",
@@ -73,6 +93,8 @@ def main() -> None:
             f"| reference | {target.stat().st_size / 1e6:.1f} MB |",
             f"| loading it, hashes checked | {1000 * load:.0f} ms CPU |",
             f"| error of a kept distribution function | {max(p.error for p in reference.features):.1e} |",
+            f"| CPU time, a regressor's {100_000 // share:,} events x 20 features on one line | {regressor:.1f} s |",
+            f"| CPU time, {30_000 // share:,} events x 20 features x 50 classes | {many_classes:.1f} s |",
             "",
         ]
     print("\n".join(lines))

@@ -159,6 +159,11 @@ def main() -> None:
     ]
     if absent:
         lines += ["", "Not timed:", *(f"- {why}" for why in absent)]
+    lines += ["", "## Small windows, each with its JSON", "", "| events | features | ms |", "|---|---|---|"]
+    for events, features in ((200, 10), (1_000, 10), (200, 1), (1_000, 1)):
+        small, held = window(events, features), reference(features)
+        spent = cpu(lambda small=small, held=held: assess(small, held).to_json(), 50)
+        lines.append(f"| {events:,} | {features} | {spent:,.2f} |")
     lines += ["", "## Growth", "", "| events | features | ms | microseconds an event |", "|---|---|---|---|"]
     for events in (1_000, 10_000, 100_000, 1_000_000)[: 2 if given.quick else 4]:
         grown = window(events, FEATURES)
