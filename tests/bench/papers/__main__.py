@@ -73,7 +73,8 @@ def assemble(report: Path) -> None:
         "# What five papers claim, and what is found here\n\n"
         "One line a claim: what is printed, what is found here, whether the claim holds. Where it does not, the last\n"
         "column has the experiment that says why. Claims that are not a paper's begin with (ours). Long runs are made\n"
-        "in parts (`--state`): a figure is taken over from a part only where the code that makes it is the same.\n"
+        "in parts (`--state`): a figure is taken over from a part where the code that makes it is the same, or gave\n"
+        "the same again.\n"
     )
     text = "\n".join([head, markdown(["paper", "claims that hold"], rows), *parts, CANNOT_BE_HAD])
     report.write_text(text, encoding="utf-8")
