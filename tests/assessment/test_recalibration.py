@@ -56,6 +56,8 @@ def test_at_the_moved_threshold_the_corrected_posterior_is_one_half():
         {"trustworthy": False},
         {"disagreement": 0.3},
         {"half_widths": np.array([0.3, 0.3])},
+        {"rarest": 29.0},
+        {"told_apart": 1.0},
     ],
 )
 def test_any_doubt_leaves_scores_exactly_as_they_are_and_says_why(doubt):
