@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,3 +205,16 @@ def test_a_day_of_sixty_streams_opens_at_once_and_can_be_searched_folded_and_pri
     assert browser.complaints() == []
     assert main(["report", str(results), "-o", str(tmp_path / "report.pdf")]) == 0
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.acceptance
+@pytest.mark.skipif(
+    "SCREENSHOTS" not in os.environ, reason="SCREENSHOTS=deploy/screenshots keeps what the report looks like"
+)
+def test_the_report_of_a_whole_day_is_kept_as_a_picture(tmp_path: Path, browser: Browser) -> None:
+    results, out = tmp_path / "results.jsonl", tmp_path / "report.html"
+    results.write_bytes(b"\n".join(day(windows=WINDOWS)) + b"\n")
+    assert main(["report", str(results), "-o", str(out)]) == 0
+    browser.size(1440, 900)
+    browser.go(out.as_uri())
+    browser.screenshot(Path(os.environ["SCREENSHOTS"], "report.png"))
