@@ -18,6 +18,9 @@ from monitor.state import Budget
 from monitor.web.server import application, serving
 from tests.web.made_up import Story
 
+PAGES = {"/", "/assets/{name}", "/streams/{stream}", "/streams/{stream}/windows/{window}"}
+"""For people: the description is of what programs ask."""
+
 
 @pytest.fixture
 def story() -> Story:
@@ -167,7 +170,7 @@ def test_before_the_first_window_there_is_nothing_to_apply() -> None:
 def test_the_description_names_every_route_and_its_schemas_hold_what_is_sent(client: httpx.Client) -> None:
     description = client.get("/api/openapi.json").json()
     app = application(Story().history)
-    paths = {route.path for route in app.routes if route.path not in ("/", "/assets/{name}", "/streams/{stream}")}
+    paths = {route.path for route in app.routes if route.path not in PAGES}
     assert set(description["paths"]) | {"/api/openapi.json"} == paths
     for path, name in (("result", "WindowResult"), ("recalibration", "Recalibration")):
         body = client.get(f"/api/streams/made-up/{path}").json()
