@@ -194,12 +194,17 @@ def sketches_part(found: Sketches | None) -> result.SketchesPart | None:
 
 def _sketch(sketch: Sketch) -> result.SketchPart:
     return result.SketchPart(
-        edges=tuple(float(f"{edge:.6g}") for edge in sketch.edges.tolist()),
+        edges=tuple(_short(edge) for edge in sketch.edges.tolist()),
         categories=sketch.categories,
         counts=tuple(sketch.counts.tolist()),
         reference=tuple(sketch.reference.round(5).tolist()),
         expected=tuple(sketch.expected.round(5).tolist()),
     )
+
+
+def _short(number: float) -> float:
+    short = float(f"{number:.6g}")
+    return short if math.isfinite(short) else number  # the largest numbers there are would be rounded to none
 
 
 def _named(names: tuple[str, ...], values: Vector) -> dict[str, float]:

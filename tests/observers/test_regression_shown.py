@@ -49,7 +49,7 @@ def test_metrics_have_nothing_of_classes():
     names = {name for name, *_ in samples(moved())}
     assert not {name for name in names if "prevalence" in name or "estimat" in name or "multiplier" in name}
     verdicts = {dict(labels)["verdict"] for name, *labels in samples(moved()) if name == "shiftwatch_verdict"}
-    assert verdicts == {"stable", "covariate-shift", "relation-shift", "insufficient-data"}
+    assert verdicts == {"stable", "covariate-shift", "relation-shift", "unexplained", "insufficient-data"}
 
 
 def test_the_page_shows_the_error_over_time_and_says_what_changed():
