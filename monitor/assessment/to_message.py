@@ -1,6 +1,7 @@
 """An assessment as its message: names instead of positions, null instead of what is not a number."""
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -203,8 +204,9 @@ def _sketch(sketch: Sketch) -> result.SketchPart:
 
 
 def _short(number: float) -> float:
+    """Six digits; what lies beyond single precision may be read as infinite, and JSON has no such number."""
     short = float(f"{number:.6g}")
-    return short if math.isfinite(short) else number  # the largest numbers there are would be rounded to none
+    return short if math.isfinite(short) else math.copysign(sys.float_info.max, number)
 
 
 def _named(names: tuple[str, ...], values: Vector) -> dict[str, float]:
