@@ -108,7 +108,7 @@ def scraped(live: Live, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pr
     """A Prometheus that knows the live stream, and one that was made up to have everything: segments, labels, lag."""
     story = Story(source=Lagging(), sink=Transacting())
     story.window(Verdict.PRIOR_SHIFT, labels=np.array([0, 1, 2, 0, 1, 2, 0, 0, 0, 0]), apply=True)
-    story.outcome()
+    story.outcome(labelled=40)
     story.window(segment="country=BE")
     story.busy(rejected=2)
     with ExitStack() as stack:

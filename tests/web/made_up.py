@@ -111,13 +111,13 @@ class Story:
         self.last = self.last if segment else seen
         return assessment
 
-    def outcome(self, trusted: bool = True) -> OutcomeResult:
-        """The labels of the last window have come, and all have been the first class."""
+    def outcome(self, trusted: bool = True, labelled: int = 10) -> OutcomeResult:
+        """Some labels of the last window have come, and all have been the first class."""
         last = self.last.assessment
         assert isinstance(last, Assessment)
         key, told = last.key, outcomes.told(last, {})
         one = Waiting(self.stream, key.id, key.start, key.end, key.end, key.end, last.events, told, None)
-        copies = Stateless([None] * 10, np.zeros(10), np.tile(last.source_priors, (10, 1)))
+        copies = Stateless([None] * labelled, np.zeros(labelled), np.tile(last.source_priors, (labelled, 1)))
         found = outcomes.outcome(one, NO_LABELS, copies, 3)
         judged = outcomes.trusted(found.result, "" if trusted else "labels show that the estimate was off")
         self.shown.show(replace(found, result=judged))

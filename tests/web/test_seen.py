@@ -82,7 +82,7 @@ def all_streams(looking: Looking, url: str) -> None:
     browser.run("const field = document.getElementById('search'); field.focus();")
     for letter in "fraud":
         browser.press(letter)
-    until(lambda: len(browser.run(LISTED)) == 5, 10, "the streams that are sought")
+    until(lambda: len(browser.run(LISTED)) == 5, 60, "the streams that are sought")
     assert browser.run(ADDRESS) == "/?search=fraud"
     assert browser.run("return document.activeElement.id") == "search"
 
@@ -91,11 +91,11 @@ def one_stream(looking: Looking) -> None:
     """The stream's page; a range that is drawn with the pointer, and then stands in the address."""
     browser = looking.browser
     browser.drag(*[browser.place(f".lines a[title='{STREAM}']", 0.5)] * 2)
-    until(lambda: browser.run(TITLE) == STREAM, 10, "the page of the stream")
+    until(lambda: browser.run(TITLE) == STREAM, 60, "the page of the stream")
     looking.at("stream", tall=True)
     looking.on_a_phone("stream-phone")
     browser.drag(browser.place(".strip", 0.6), browser.place(".strip", 0.8))
-    until(lambda: "from=" in browser.run(ADDRESS), 10, "the range")
+    until(lambda: "from=" in browser.run(ADDRESS), 60, "the range")
     assert "of the last 13 windows" in browser.run("return document.querySelector('.wide').innerText")
     address = browser.run("return location.href")
     browser.go(address)
@@ -107,12 +107,12 @@ def one_window(looking: Looking) -> None:
     browser = looking.browser
     browser.go(browser.run("return location.origin + location.pathname"))
     browser.drag(*[browser.place(".strip", 0.97)] * 2)
-    until(lambda: "/windows/" in browser.run(ADDRESS), 10, "the page of the window")
+    until(lambda: "/windows/" in browser.run(ADDRESS), 60, "the page of the window")
     assert "age_days" in browser.run("return document.querySelector('.cells').closest('figure').innerText")
     looking.at("window", tall=True)
     browser.go(browser.run("return location.href.split('/windows/')[0]"))
     browser.run("document.querySelector('.heat').focus()")
     browser.press(LEFT)
     browser.press(ENTER)
-    until(lambda: "/windows/" in browser.run(ADDRESS), 10, "the page of the newest window")
+    until(lambda: "/windows/" in browser.run(ADDRESS), 60, "the page of the newest window")
     assert "This is the newest" in browser.run("return document.body.innerText")
