@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from monitor.reference.classifier import Reference
-from tests.service.streams import START_MS, scores
+from tests.service.streams import scores
+
+START_MS = 1_750_000_020_000
+"""A full minute, at which windows of any plan begin."""
 
 MALFORMED_EVERY = 997
 LABELLED = 4
