@@ -70,6 +70,10 @@ LANDSCAPE_COLUMNS = 64
 STALE_WINDOWS = 3
 STALE_AFTER = 300.0
 
+# Events that were as old, in seconds, when their window was assessed, and older than so many windows, are told to be of
+# the past: a log that is read anew says nothing about today.
+PAST_AFTER = 86_400.0
+
 # Windows that a segment's own history holds, and segments that have one: 16 MB a stream with 1,000 features.
 SEGMENT_WINDOWS = 40
 SEGMENT_TRACKS = 50

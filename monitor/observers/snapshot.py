@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from monitor.assessment import SketchesPart, Verdict
 from monitor.kinds import AnyReading, ModelFacts, kind_of
 from monitor.labels import LabelFlow, OutcomeResult
-from monitor.limits import CLASS_SERIES, FEATURE_SERIES, SEGMENT_FEATURE_SERIES, STALE_AFTER, STALE_WINDOWS
+from monitor.limits import CLASS_SERIES, FEATURE_SERIES, PAST_AFTER, SEGMENT_FEATURE_SERIES, STALE_AFTER, STALE_WINDOWS
 from monitor.ports import NEVER, Report, SinkReport
 from monitor.service import Watched
 from monitor.state import (
@@ -173,6 +173,12 @@ class Track:
         """Whether so much time passed without a window that the last one says nothing about the present."""
         length = (self.latest.key.end - self.latest.key.start) / 1e6
         return now - self.assessed_at > max(STALE_AFTER, STALE_WINDOWS * length)
+
+    @property
+    def past(self) -> float | None:
+        """How many seconds old the last window's events were when it was assessed; None where that is of no note."""
+        age, length = self.assessed_at - self.latest.key.end / 1e6, (self.latest.key.end - self.latest.key.start) / 1e6
+        return age if age > max(PAST_AFTER, STALE_WINDOWS * length) else None
 
 
 NOTHING_COMMITTED = BucketCounts.empty(SECONDS)

@@ -55,13 +55,15 @@ class Story:
     source: object = None
     sink: object = None
     now: int = START
+    behind: int = 0
+    """How long after their time events are read."""
     number: int = 0
     history: History = field(init=False)
     last: WindowSeen = field(init=False)
     """Of the whole stream."""
 
     def __post_init__(self) -> None:
-        clock = Clock(now=lambda: self.now, elapsed=lambda: self.now / 1e6)
+        clock = Clock(now=lambda: self.now + self.behind, elapsed=lambda: self.now / 1e6)
         told = facts(self.stream, self.classes, self.features)
         self.history = History({self.stream: told}, caps=self.caps, source=self.source, sink=self.sink, clock=clock)
         plan = StatePlan(remembered=self.windows, awaiting=True, changes=self.changes, budget=self.budget)

@@ -141,6 +141,25 @@ def test_a_stale_stream_says_since_when() -> None:
     assert "✓" not in html
 
 
+def test_a_stream_that_reads_the_past_says_so() -> None:
+    story = Story(behind=54 * 24 * 60 * MINUTE)
+    story.window()
+    assert "Of events that were 54 d old when they were read" in rendered(story)
+    story = Story(behind=60 * MINUTE)
+    story.window()
+    assert "old when they were read" not in rendered(story)
+
+
+def test_a_calm_window_in_an_alarm_does_not_say_that_nothing_is_to_be_done() -> None:
+    story = Story()
+    for verdict in (Verdict.PRIOR_SHIFT, Verdict.PRIOR_SHIFT, Verdict.STABLE):
+        story.window(verdict)
+    html = rendered(story)
+    assert "Alarm:" in html
+    assert "This window is calm: the alarm ends when fewer of the last windows have moved." in html
+    assert "No action is needed." not in html
+
+
 def test_of_two_classes_the_positive_one_is_shown() -> None:
     story = Story(classes=2)
     story.window()

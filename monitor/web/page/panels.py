@@ -68,6 +68,7 @@ def headline(card: Card[Any]) -> Shown:
         "track": card.track,
         "current": card.current,
         "stale": card.now - card.track.assessed_at if card.current and card.track.stale(card.now) else None,
+        "past": card.track.past if card.current else None,
         "changes": changes[-1].series[:MOST_CHANGES] if changes else (),
     }
 
