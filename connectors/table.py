@@ -184,10 +184,10 @@ class TableRows(Sequence[bytes]):
 
     def column(self, steps: Sequence[str | int]) -> Column | None:
         """What stands at a path."""
-        place = self._batch.schema.get_field_index(steps[0])
-        if place < 0:  # there is none, or two
+        index = self._batch.schema.get_field_index(steps[0])
+        if index < 0:  # there is none, or two
             return None
-        values = self._batch.column(place)
+        values = self._batch.column(index)
         for step in steps[1:]:
             if isinstance(step, str):
                 if not pa.types.is_struct(values.type) or values.type.get_field_index(step) < 0:

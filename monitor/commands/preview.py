@@ -43,8 +43,8 @@ def first_of_source(source: Source) -> RawBatch | None:
 def preview(decoder: Decoder, schemas: Mapping[str, StreamSchema], batch: RawBatch, now: int) -> Iterator[str]:
     """A line for each event, and for each record that is none."""
     yield f"The first records of {batch.partition}, as they are understood:"
-    found = sorted(_rows(decoder.decode(batch, now), schemas), key=lambda row: row[0])
-    for record, facts in found[:FIRST]:
+    rows = sorted(_rows(decoder.decode(batch, now), schemas), key=lambda row: row[0])
+    for record, facts in rows[:FIRST]:
         yield f"  {record + 1:>3}  " + "  |  ".join(fact for fact in facts if fact)
 
 

@@ -45,7 +45,7 @@ def _branch(tree: Mapping[Step, Any], options: Mapping[str, Any]) -> type[msgspe
         keys = {name: str(step) for step, name in names.items()}
         return msgspec.defstruct("Event", list(fields.values()), rename=keys, gc=False, **options)
     length = max(step for step in tree if isinstance(step, int)) + 1
-    in_order = [fields.get(place, (f"skipped{place}", Any, None)) for place in range(length)]
+    in_order = [fields.get(index, (f"skipped{index}", Any, None)) for index in range(length)]
     return msgspec.defstruct("Event", in_order, array_like=True, gc=False)
 
 

@@ -39,9 +39,9 @@ def guess(records: Sequence[Any]) -> EventMapping:
     used = {path for written in said.values() for path in ([written] if isinstance(written, str) else written.values())}
 
     def first(field: str, name: re.Pattern[str], fits: Callable[[Sequence[Any]], bool]) -> None:
-        found = [path for path, values in seen.items() if path not in used and name.search(path) and fits(values)]
-        if found:
-            said[field] = best = min(found, key=lambda path: (path.count("."), len(path)))
+        fitting = [path for path, values in seen.items() if path not in used and name.search(path) and fits(values)]
+        if fitting:
+            said[field] = best = min(fitting, key=lambda path: (path.count("."), len(path)))
             used.add(best)
 
     first("timestamp", _TIME, _are_times)
@@ -62,10 +62,10 @@ def _all_there(preset: str, records: Sequence[Any]) -> bool:
 
 
 def _there(path: FieldPath, record: Any) -> bool:
-    found = path.look(record)
+    value = path.look(record)
     if path.written == PRESETS["mlflow"]["posteriors"]:
-        return type(found) is list and all(_is_mix(row) for row in found)
-    return found not in (None, [])
+        return type(value) is list and all(map(_is_mix, value))
+    return value not in (None, [])
 
 
 def _seen(records: Sequence[Any]) -> Seen:
@@ -90,8 +90,8 @@ def _inside(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
         for element in value:
             yield from _inside(element, f"{path}.*", depth + 1)
         if type(value[0]) is not list:
-            for place, element in enumerate(value[:2]):
-                yield from _inside(element, f"{path}.{place}", depth + 1)
+            for index, element in enumerate(value[:2]):
+                yield from _inside(element, f"{path}.{index}", depth + 1)
     elif type(value) is str and value[:1] in ("{", "["):
         try:
             yield from _inside(msgspec.json.decode(value), f"{path}|json", depth + 1)
@@ -155,9 +155,9 @@ def _inputs(seen: Seen, used: set[str]) -> Written:
     def apart(path: str) -> bool:
         return not any(other == path or other.startswith(f"{path}.") for other in used)
 
-    found = [path for path, values in seen.items() if apart(path) and _INPUTS.search(path) and all(map(flat, values))]
-    if found:
-        return min(found, key=lambda path: (path.count("."), len(path)))
+    inputs = [path for path, values in seen.items() if apart(path) and _INPUTS.search(path) and all(map(flat, values))]
+    if inputs:
+        return min(inputs, key=lambda path: (path.count("."), len(path)))
     if any("*" in path for path in used):
         return ""
     left = [path for path, values in seen.items() if "." not in path and apart(path) and "|" not in path]

@@ -145,18 +145,20 @@ def places(values: Vector) -> Places:
 
 def side_by_side(columns: Sequence[Places]) -> Places:
     """The places of all these columns."""
-    fences, tables = (np.array([getattr(one, of).size for one in columns], dtype=int) for of in ("fence", "table"))
+    fences, tables = (
+        np.array([getattr(column, of).size for column in columns], dtype=int) for of in ("fence", "table")
+    )
     return Places(
-        fence=np.concatenate([np.zeros(0), *(one.fence for one in columns)]),
-        upto=np.concatenate([np.zeros(0, dtype=int), *(one.upto for one in columns)]),
+        fence=np.concatenate([np.zeros(0), *(column.fence for column in columns)]),
+        upto=np.concatenate([np.zeros(0, dtype=int), *(column.upto for column in columns)]),
         starts=(np.cumsum(fences) - fences)[:, None],
         sizes=fences[:, None] - 1,
-        table=np.concatenate([np.zeros(0, dtype=np.intp), *(one.table for one in columns)]),
+        table=np.concatenate([np.zeros(0, dtype=np.intp), *(column.table for column in columns)]),
         tables=(np.cumsum(tables) - tables)[:, None],
         cells=tables[:, None],
-        origins=np.concatenate([np.zeros((0, 1)), *(one.origins for one in columns)]),
-        shifts=np.concatenate([np.zeros((0, 1), dtype=int), *(one.shifts for one in columns)]),
-        firsts=np.concatenate([np.zeros((0, 1), dtype=int), *(one.firsts for one in columns)]),
+        origins=np.concatenate([np.zeros((0, 1)), *(column.origins for column in columns)]),
+        shifts=np.concatenate([np.zeros((0, 1), dtype=int), *(column.shifts for column in columns)]),
+        firsts=np.concatenate([np.zeros((0, 1), dtype=int), *(column.firsts for column in columns)]),
     )
 
 
