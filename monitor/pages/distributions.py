@@ -62,8 +62,8 @@ class Distribution:
     def label(self) -> str:
         """For those who cannot see it: the cells that differ most from what is expected."""
         furthest = sorted(self.cells, key=lambda cell: -abs(cell.now - cell.expected))[:3]
-        told = "; ".join(f"{cell.label}: {cell.now:.1%}, expected {cell.expected:.1%}" for cell in furthest)
-        return f"Distribution of {self.values:,} values. {told}"
+        cells = "; ".join(f"{cell.label}: {cell.now:.1%}, expected {cell.expected:.1%}" for cell in furthest)
+        return f"Distribution of {self.values:,} values. {cells}"
 
 
 def distribution(sketch: Sketched) -> Distribution:

@@ -188,7 +188,7 @@ class WindowRead(_WithTimes, frozen=True):
 
     def slim(self, *, sketches: bool) -> "WindowRead":
         """The same without what only a closer look needs: the line that it was read from can be let go of."""
-        kept = {name: one for name, one in self.features.items() if one.moved or one.missing_rate}
+        kept = {name: feature for name, feature in self.features.items() if feature.moved or feature.missing_rate}
         raw = self.sketches.copy() if sketches else NO_SKETCHES
         return msgspec.structs.replace(self, features=kept, sketches=raw)
 

@@ -24,7 +24,7 @@ def picture(window: WindowRead) -> Any:
     """A Matplotlib figure of the distributions of scores and features: bars now, the outline of the reference, and
     dashed at the new class mix."""
     drawn = window.drawn
-    charts = [*((f"{name} (score)", one) for name, one in drawn.scores.items()), *drawn.features.items()]
+    charts = [*((f"{name} (score)", chart) for name, chart in drawn.scores.items()), *drawn.features.items()]
     rows = max(-(-len(charts) // ACROSS), 1)
     made = _installed("matplotlib.figure", "shiftwatch[plot]").Figure(
         figsize=(ACROSS * WIDE, rows * HIGH), layout="constrained"

@@ -75,8 +75,8 @@ class StreamStory:
     @property
     def lasts(self) -> bool:
         """Whether the last episode had not ended when the period did."""
-        told = [window for window in self.windows if window.told != SILENT]
-        return bool(self.episodes) and told[-1].window == self.episodes[-1].windows[-1].window
+        judged = [window for window in self.windows if window.told != SILENT]
+        return bool(self.episodes) and judged[-1].window == self.episodes[-1].windows[-1].window
 
     @cached_property
     def worst(self) -> Episode | None:

@@ -118,8 +118,8 @@ class Section:
         """What happened, in a sentence or two."""
         if not self.story.watched:
             return "No window had events enough to tell anything."
-        told = "; ".join(self.of_episode(episode) for episode in self.story.episodes[-3:])
-        return f"{told}." if told else f"Nothing lasted. {self.alone}." if self.alone else "Nothing has moved."
+        episodes = "; ".join(self.of_episode(episode) for episode in self.story.episodes[-3:])
+        return f"{episodes}." if episodes else f"Nothing lasted. {self.alone}." if self.alone else "Nothing has moved."
 
     @property
     def alone(self) -> str:
@@ -190,17 +190,17 @@ class Section:
         return [chart for chart in charts if chart is not None]
 
     def _share(self, name: str) -> SeriesChart | None:
-        told = [(w, w.prevalence[name]) for w in self.story.windows if name in w.prevalence and w.verdict != SILENT]
+        shares = [(w, w.prevalence[name]) for w in self.story.windows if name in w.prevalence and w.verdict != SILENT]
         points = [
             Point(w.begin, w.until, share.estimate, share.lower, share.upper, _smoothed(w.smoothed, name))
-            for w, share in told
+            for w, share in shares
         ]
         truths = [
             ((outcome.begin + outcome.until) // 2, outcome.classes[name].realised)
             for outcome in self.story.outcomes.values()
             if name in outcome.classes and not outcome.selective
         ]
-        drawing = values(self.span, points, truths, told[-1][1].reference if told else None, f"Share of {name}")
+        drawing = values(self.span, points, truths, shares[-1][1].reference if shares else None, f"Share of {name}")
         return None if drawing is None else SeriesChart(name, drawing, shares=True)
 
     @cached_property
@@ -217,10 +217,18 @@ class Section:
         return [chart for name in drawn[:MOST_MEASURES] if (chart := self._measure(name)) is not None]
 
     def _measure(self, name: str) -> SeriesChart | None:
-        told = [(window, _known(window).figures.get(name)) for window in self.story.windows]
-        points = [Point(w.begin, w.until, one.estimate, one.lower, one.upper) for w, one in told if one is not None]
-        outcomes = [(one, one.performance[name]) for one in self.story.outcomes.values() if name in one.performance]
-        truths = [((one.begin + one.until) // 2, measure.realised) for one, measure in outcomes]
+        figures = [(window, _known(window).figures.get(name)) for window in self.story.windows]
+        points = [
+            Point(w.begin, w.until, figure.estimate, figure.lower, figure.upper)
+            for w, figure in figures
+            if figure is not None
+        ]
+        outcomes = [
+            (outcome, outcome.performance[name])
+            for outcome in self.story.outcomes.values()
+            if name in outcome.performance
+        ]
+        truths = [((outcome.begin + outcome.until) // 2, measure.realised) for outcome, measure in outcomes]
         drawing = values(self.span, points, truths, None, name.replace("_", " "))
         return None if drawing is None else SeriesChart(name.replace("_", " "), drawing, shares=False)
 
@@ -229,16 +237,20 @@ class Section:
         """Each measure of the last window that has any, and by the last labels."""
         latest = next((known for known in map(_known, reversed(self.story.windows)) if known.figures), None)
         outcomes = sorted(self.story.outcomes.values(), key=lambda outcome: -outcome.begin)
-        realised: Mapping[str, MeasureRead] = next((one.performance for one in outcomes if one.performance), {})
+        realised: Mapping[str, MeasureRead] = next(
+            (outcome.performance for outcome in outcomes if outcome.performance), {}
+        )
         names = [] if latest is None else list(latest.figures)
         rows = []
         for name in [*names, *(name for name in realised if name not in names)]:
-            one = None if latest is None else latest.figures.get(name)
+            figure = None if latest is None else latest.figures.get(name)
             known = realised.get(name)
             rows.append(
                 (
                     name.replace("_", " "),
-                    "" if one is None else f"{number(one.estimate)} ({number(one.lower)} to {number(one.upper)})",
+                    ""
+                    if figure is None
+                    else f"{number(figure.estimate)} ({number(figure.lower)} to {number(figure.upper)})",
                     ""
                     if known is None
                     else f"{number(known.realised)} ({number(known.lower)} to {number(known.upper)})",
@@ -249,9 +261,9 @@ class Section:
     @property
     def errors(self) -> SeriesChart | None:
         """Of a regressor: the error of its predictions, where there are labels."""
-        told = [(w, w.relation) for w in self.story.windows if w.relation is not None and w.relation.error is not None]
-        points = [Point(w.begin, w.until, one.error or 0.0, nan, nan) for w, one in told]
-        usual = told[-1][1].reference_error if told else None
+        known = [(w, w.relation) for w in self.story.windows if w.relation is not None and w.relation.error is not None]
+        points = [Point(w.begin, w.until, relation.error or 0.0, nan, nan) for w, relation in known]
+        usual = known[-1][1].reference_error if known else None
         drawing = values(self.span, points, [], usual, "Error of the predictions")
         return None if drawing is None else SeriesChart("error of the predictions", drawing, shares=False)
 
@@ -275,8 +287,8 @@ class Section:
         """The scores and features of the last window."""
         drawn = self.story.latest.drawn
         groups = [("score", drawn.scores), ("", drawn.features)]
-        found = [Drawn(name, distribution(one), kind) for kind, group in groups for name, one in group.items()]
-        return found[:MOST_DRAWN]
+        charts = [Drawn(name, distribution(sketch), kind) for kind, group in groups for name, sketch in group.items()]
+        return charts[:MOST_DRAWN]
 
     @property
     def missing(self) -> list[tuple[str, str, str]]:

@@ -47,7 +47,7 @@ class PerformanceState(msgspec.Struct, frozen=True):
     @property
     def alarms(self) -> Mapping[str, OpenAlarm]:
         """Those that are open."""
-        return {name: one.alarm for name, one in self.series.items() if one.alarm is not None}
+        return {name: limit.alarm for name, limit in self.series.items() if limit.alarm is not None}
 
 
 def performance_limits(plan: StatePlan, _: FiledReference) -> Concern[PerformanceState] | None:
@@ -62,7 +62,8 @@ def performance_limits(plan: StatePlan, _: FiledReference) -> Concern[Performanc
             return _published(state, plan, seen)
         if isinstance(seen, Outcome) and not seen.result.segment:
             known = {
-                name: MeasureValue(one.realised, one.lower, one.upper) for name, one in seen.result.performance.items()
+                name: MeasureValue(measure.realised, measure.lower, measure.upper)
+                for name, measure in seen.result.performance.items()
             }
             start = round(datetime.fromisoformat(seen.result.start).timestamp() * 1e6)
             return Advanced(_looked_at(state, plan, REALISED, known, start))
@@ -104,17 +105,17 @@ def _with(before: LimitState, plan: StatePlan, name: str, value: MeasureValue, s
 def _published(state: PerformanceState, plan: StatePlan, seen: WindowSeen) -> Advanced[PerformanceState]:
     """What has begun or ended since the last window."""
     messages, series = list[Message](), dict(state.series)
-    for name, one in state.series.items():
-        since = None if one.alarm is None else one.alarm.since
-        if since == one.published:
+    for name, limit in state.series.items():
+        since = None if limit.alarm is None else limit.alarm.since
+        if since == limit.published:
             continue
         measure = next(known for known in plan.limits if name in (ESTIMATED.format(known), REALISED.format(known)))
-        over = one.alarm is None
+        over = limit.alarm is None
         windows = f"{plan.limits[measure].words} in {plan.windows} of {plan.of} windows"
-        reason = f"{name} is {'no longer ' if over else ''}{windows} by its interval: {one.last:.3g} in the last"
-        alarm = one.alarm or OpenAlarm(one.published or 0, 1, 0.0, 1.0)
+        reason = f"{name} is {'no longer ' if over else ''}{windows} by its interval: {limit.last:.3g} in the last"
+        alarm = limit.alarm or OpenAlarm(limit.published or 0, 1, 0.0, 1.0)
         messages.append(_message(seen, name, alarm, reason, over=over))
-        series[name] = msgspec.structs.replace(one, published=since)
+        series[name] = msgspec.structs.replace(limit, published=since)
     return Advanced(PerformanceState(series), messages) if messages else Advanced(state)
 
 
