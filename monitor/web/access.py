@@ -1,16 +1,12 @@
-"""Who may ask what: the token, the names under which this is us, and requests as they should be. Plain ASGI."""
+"""Requests as they should be, from those who may ask. Plain ASGI."""
 
-import hmac
-from base64 import b64decode
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from ipaddress import ip_address
 
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from monitor.limits import HEADER_BYTES
-from monitor.settings import ServerSettings
+from monitor.ports.access import Access
 
 OPEN = ("/healthz", "/readyz")
 """Probes know no token, and these say nothing worth one."""
@@ -21,30 +17,6 @@ HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Who may ask."""
-
-    token: bytes = field(default=b"", repr=False)
-    hosts: frozenset[str] | None = None
-    """The names under which clients may reach us; None: any. Asked where no token is: a page from elsewhere could
-    have its own name point to us (DNS rebinding), and read what only this machine may."""
-
-    @classmethod
-    def of(cls, settings: ServerSettings) -> "Access":
-        """What the settings allow."""
-        checked = not settings.token and _of_this_machine(settings.host)
-        names = {"localhost", "127.0.0.1", "::1", settings.host, *settings.hosts}
-        return cls(settings.token.encode(), frozenset(map(str.lower, names)) if checked else None)
-
-
-def _of_this_machine(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class RequestGuard:
@@ -72,28 +44,10 @@ def _refusal(scope: Scope, access: Access) -> Response | None:
     if headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers:
         # Nothing here takes a body: it is not read, and the connection is over.
         return PlainTextResponse("no body is wanted\n", status_code=413, headers={"Connection": "close"})
-    host = headers.get(b"host", b"").decode("latin-1")
-    if access.hosts is not None and _name(host) not in access.hosts:
+    if not access.knows(headers):
+        host = headers.get(b"host", b"").decode("latin-1")
         return PlainTextResponse(f"not the host {host[:80]!r}: see `hosts` in [server]\n", status_code=421)
-    if access.token and scope["path"] not in OPEN and not _may(headers.get(b"authorization", b""), access.token):
+    if scope["path"] not in OPEN and not access.lets_in(headers):
         asked = {"WWW-Authenticate": 'Basic realm="Shiftwatch, token as password"'}
         return PlainTextResponse("a token is needed\n", status_code=401, headers=asked)
     return None
-
-
-def _name(host: str) -> str:
-    """Without its port."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower()
-
-
-def _may(given: bytes, token: bytes) -> bool:
-    """`Bearer TOKEN` from programs, or the token as the password of any user from browsers."""
-    scheme, _, credentials = given.partition(b" ")
-    if scheme.lower() == b"basic":
-        try:
-            credentials = b64decode(credentials, validate=True).partition(b":")[2]
-        except ValueError:
-            return False
-    return hmac.compare_digest(credentials.strip(), token)

@@ -13,8 +13,8 @@ from threading import Event, Thread
 
 from monitor.errors import ConfigurationError
 from monitor.limits import RENEWAL_SECONDS
+from monitor.ports.access import Access
 from monitor.settings import ServerSettings
-from monitor.web.access import Access
 from monitor.web.certificate import expiry
 
 _LOG = logging.getLogger("monitor.web")
@@ -32,7 +32,7 @@ class Renewed:
     @classmethod
     def of(cls, settings: ServerSettings, base: Path) -> "Renewed":
         """At the start."""
-        return cls(settings, Access.of(settings), _expiry(settings, base))
+        return cls(settings, _access(settings), _expiry(settings, base))
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def renewing(
                 continue
             if settings is not None:
                 if (settings.token, settings.hosts) != (now.settings.token, now.settings.hosts):
-                    now.settings, now.access = settings, Access.of(settings)
+                    now.settings, now.access = settings, _access(settings)
                     _LOG.info("the token or the hosts of [server] were renewed")
                 stamp = _certified(settings, base, context, stamp)
                 now.expires = _expiry(settings, base)
@@ -67,6 +67,10 @@ def renewing(
     finally:
         over.set()
         thread.join()
+
+
+def _access(settings: ServerSettings) -> Access:
+    return Access.of(settings.token, settings.host, settings.hosts)
 
 
 def _certified(

@@ -4,17 +4,12 @@ Every answer is made from an immutable snapshot, so whatever a client does, the 
 token it should listen on loopback only, which is the default.
 """
 
-import socket
-import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
-import uvicorn
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -24,15 +19,15 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from monitor.errors import ConfigurationError
-from monitor.limits import HEADER_BYTES, PROGRESS_SECONDS
+from monitor.limits import CONNECTIONS_BESIDE, PROGRESS_SECONDS
 from monitor.observers import History, metrics
+from monitor.ports.access import Access
+from monitor.ports.listening import Address, Listener
 from monitor.settings import ServerSettings
 from monitor.web import page
-from monitor.web.access import Access, RequestGuard
+from monitor.web.access import RequestGuard
 from monitor.web.api import Api, answer
-from monitor.web.connections import Impatient
-from monitor.web.paths import SlashesInNames, stream_of
+from monitor.web.paths import SlashesInNames, stream_of, waits
 from monitor.web.renewal import Renewed, renewing
 
 
@@ -44,40 +39,27 @@ def serving(
     again: Callable[[], ServerSettings | None] | None = None,
 ) -> Iterator[str]:
     """Answer requests while the block runs; gives the address. `again` reads the settings anew."""
-    config, renewed = _config(settings, base), Renewed.of(settings, base)
-    server = uvicorn.Server(config)
-    config.app = application(
-        history, lambda: renewed.access, server, settings.max_connections, expires=lambda: renewed.expires
+    address = Address(settings.host, settings.port, _under(base, settings.certificate), _under(base, settings.key))
+    listener = Listener(address, settings.max_connections + CONNECTIONS_BESIDE, waits)
+    renewed = Renewed.of(settings, base)
+    app = application(
+        history, lambda: renewed.access, listener, settings.max_connections, expires=lambda: renewed.expires
     )
-    try:
-        config.load()
-        listener = socket.create_server((settings.host, settings.port), family=_family(settings.host))
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigurationError([f"server: cannot listen on {settings.host}:{settings.port}: {error}"]) from error
-    thread = Thread(target=server.run, kwargs={"sockets": [listener]}, name="http", daemon=True)
-    thread.start()
-    scheme, port = "https" if settings.certificate else "http", listener.getsockname()[1]
-    host = f"[{settings.host}]" if listener.family == socket.AF_INET6 else settings.host
-    try:
-        with renewing(renewed, base, config.ssl, again):
-            yield f"{scheme}://{host}:{port}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
+    with listener.listening(app, "server") as there, renewing(renewed, base, listener.tls, again):
+        yield there
 
 
 def application(
     history: History,
     access: Callable[[], Access] = Access,
-    server: uvicorn.Server | None = None,
+    listener: Listener | None = None,
     most_waiting: int = ServerSettings().max_connections,
     *,
     expires: Callable[[], float | None] = lambda: None,
 ) -> Starlette:
     """Everything that answers requests; `expires` says when our certificate does."""
     handlers = _Handlers(history, metrics.registry(history, expires))
-    api = Api(history, lambda: server is not None and server.should_exit, most_waiting)
+    api = Api(history, lambda: listener is not None and listener.leaving, most_waiting)
     return Starlette(
         routes=[*handlers.routes(), *api.routes()],
         middleware=[
@@ -152,28 +134,8 @@ def not_ready(history: History) -> str:
     return ""
 
 
-def _config(settings: ServerSettings, base: Path) -> uvicorn.Config:
-    return uvicorn.Config(
-        app=lambda: None,
-        http=partial(Impatient, most=settings.max_connections),  # type: ignore[arg-type]
-        ws="none",
-        lifespan="off",
-        loop="asyncio",
-        log_config=None,
-        log_level="error",  # what clients do wrong is theirs to know: it must not fill our log
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        h11_max_incomplete_event_size=HEADER_BYTES,
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=1,
-        ssl_certfile=base / settings.certificate if settings.certificate else None,
-        ssl_keyfile=base / settings.key if settings.key else None,
-    )
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
+def _under(base: Path, path: Path | None) -> Path | None:
+    return None if path is None else base / path
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

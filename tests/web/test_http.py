@@ -19,11 +19,12 @@ from monitor.errors import ConfigurationError
 from monitor.events.decoding import Decoder
 from monitor.observers.history import History
 from monitor.observers.snapshot import facts
+from monitor.ports import listening
 from monitor.service.loop import Pace, Service
 from monitor.service.notices import Turned
 from monitor.service.publishing import Watched
 from monitor.settings.config import ServerSettings
-from monitor.web import connections, renewal
+from monitor.web import renewal
 from monitor.web.server import not_ready, serving
 from monitor.windows.by_time import TimePlan
 from tests.deploy.parts import until
@@ -247,7 +248,7 @@ def drip(connection: socket.socket, request: bytes) -> None:
 
 def test_slow_clients_are_cut_off(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that brings no whole request in time, whether silent or dripping."""
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(listening, "REQUEST_SECONDS", 0.3)
     with serving(SETTINGS, story.history) as url, connect(url) as silent, connect(url) as dripping:
         started = time.monotonic()
         with pytest.raises(OSError, match=r"reset|Broken pipe|closed"):
