@@ -310,6 +310,11 @@ def _report(filled: _Filled, flow: Flow) -> None:
     filled.add("rebalances", (), flow.report.rebalances)
     filled.add("partitions_lost", (), flow.report.lost)
     filled.add("records_skipped", (), flow.report.skipped)
+    if flow.report.intake is not None:
+        for reason, posts in flow.report.intake.posts.items():
+            filled.add("posts", (reason,), posts)
+        filled.add("post_log_bytes", (), flow.report.intake.log_bytes)
+        filled.add("post_log_limit_bytes", (), flow.report.intake.log_limit_bytes)
     for partition in flow.report.partitions:
         figures = {
             "position_offset": partition.position,

@@ -201,6 +201,16 @@ class PartitionReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Intake:
+    """What a source that is posted to has answered, and how full the log is that it keeps posts in."""
+
+    posts: Mapping[str, int]
+    """By what became of them: "accepted", or why they were refused."""
+    log_bytes: int
+    log_limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a source says about itself at one instant. Totals count since the start of the process."""
 
@@ -218,6 +228,8 @@ class Report:
     """For how many seconds this process has not been a settled member of its group."""
     stalled: float = 0.0
     """For how many seconds records have waited in some partition without any being read."""
+    intake: Intake | None = None
+    """Of a source that is posted to."""
 
 
 @runtime_checkable
