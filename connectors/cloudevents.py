@@ -13,7 +13,7 @@ SPECIFICATION = "specversion"
 """The attribute that every CloudEvent has, and nothing else."""
 
 
-class _Named(msgspec.Struct):
+class _EventName(msgspec.Struct):
     """By which an event is known: of these three a sender makes no second one, but by sending it again."""
 
     id: str
@@ -21,7 +21,7 @@ class _Named(msgspec.Struct):
     type: str
 
 
-_named = msgspec.json.Decoder(_Named).decode
+_named = msgspec.json.Decoder(_EventName).decode
 
 
 def structured(attributes: Mapping[str, str], kind: str, data: bytes) -> bytes:

@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from connectors.http.door import Door
-from connectors.http.log import EventLog, Frame
+from connectors.http.log import EventLog, LogFrame
 from connectors.lines import TextRecords
 from monitor.errors import ConfigurationError
 from monitor.limits import RECORD_BYTES
 from monitor.ports import Checkpoint, Intake, RawBatch, Reassignment, Report, Source
 from monitor.ports.access import Access, of_this_machine
-from monitor.ports.listening import Address, Listener
+from monitor.ports.listening import Address, HttpListener
 from monitor.ports.options import read
 
 PARTITION = "posted"
@@ -115,7 +115,7 @@ class HttpSource:
         access = Access.of(options.token, self._address.host, options.hosts)
         self._door = Door(self._path, access, self._log, options.max_body_bytes)
         self._open.callback(self._door.close)
-        listener = Listener(self._address, options.max_connections)
+        listener = HttpListener(self._address, options.max_connections)
         self.url = self._open.enter_context(listener.listening(self._door, "source")) + self._path
         return progress.keys() - {PARTITION}
 
@@ -163,7 +163,7 @@ class HttpSource:
         """Answer nobody any more, and let go of the log."""
         self._open.close()
 
-    def _batch(self, frames: Sequence[Frame]) -> RawBatch:
+    def _batch(self, frames: Sequence[LogFrame]) -> RawBatch:
         text = b"".join(frame.lines for frame in frames)
         ends = np.flatnonzero(np.frombuffer(text, np.uint8) == _LINE_FEED)
         starts = np.concatenate([[0], ends[:-1] + 1])

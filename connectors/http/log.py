@@ -46,7 +46,7 @@ class Posted:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class LogFrame:
     """The records of one append."""
 
     position: int
@@ -117,7 +117,7 @@ class EventLog:
             self._write(b"".join(keys), b"".join(lines))
             self._remember(keys)
 
-    def read(self, position: int, size: int) -> tuple[Sequence[Frame], int]:
+    def read(self, position: int, size: int) -> tuple[Sequence[LogFrame], int]:
         """The frames from one on, of about so many bytes, and where the next one begins."""
         frames, read = [], 0
         while read < size and position < self.end:
@@ -125,7 +125,7 @@ class EventLog:
             with self._path(start).open("rb", buffering=0) as file:
                 stop = min(self.end, self._next_start(start)) - start
                 for frame, after in _frames(file, position - start, min(stop, position - start + size)):
-                    frames.append(Frame(start + frame.position, frame.lines))
+                    frames.append(LogFrame(start + frame.position, frame.lines))
                     position, read = start + after, read + len(frame.lines)
                     if read >= size:
                         break
@@ -231,7 +231,7 @@ class EventLog:
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class _FrameHead:
     keys: int
     """In bytes, as all of them."""
     lines: int
@@ -246,12 +246,12 @@ class _Head:
         return len(body) == self.keys + self.lines and zlib.crc32(body) == self.checksum
 
 
-def _head(file: BinaryIO, at: int) -> _Head | None:
+def _head(file: BinaryIO, at: int) -> _FrameHead | None:
     data = os.pread(file.fileno(), FRAME.size, at)
     if len(data) < FRAME.size:
         return None
     magic, keys, lines, checksum = FRAME.unpack(data)
-    return _Head(keys * KEY_BYTES, lines, checksum) if magic == MAGIC else None
+    return _FrameHead(keys * KEY_BYTES, lines, checksum) if magic == MAGIC else None
 
 
 def _after(file: BinaryIO, at: int) -> int:
@@ -261,14 +261,14 @@ def _after(file: BinaryIO, at: int) -> int:
     return at + head.bytes
 
 
-def _frames(file: BinaryIO, at: int, stop: int) -> Iterator[tuple[Frame, int]]:
+def _frames(file: BinaryIO, at: int, stop: int) -> Iterator[tuple[LogFrame, int]]:
     """The frames that begin before an offset of a file, and where each ends."""
     while at < stop:
         head = _head(file, at)
         body = b"" if head is None else os.pread(file.fileno(), head.keys + head.lines, at + FRAME.size)
         if head is None or zlib.crc32(body) != head.checksum:
             raise ConnectorError(f"{file.name}: damaged at byte {at}")
-        yield Frame(at + FRAME.size + head.keys, body[head.keys :]), at + head.bytes
+        yield LogFrame(at + FRAME.size + head.keys, body[head.keys :]), at + head.bytes
         at += head.bytes
 
 

@@ -37,7 +37,7 @@ class Address:
         return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
 
 
-class Listener:
+class HttpListener:
     """A server that is not there yet."""
 
     def __init__(self, address: Address, most: int, may_wait: Callable[[Any], bool] = lambda _: False) -> None:

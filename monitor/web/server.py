@@ -22,7 +22,7 @@ from starlette.routing import Route
 from monitor.limits import CONNECTIONS_BESIDE, PROGRESS_SECONDS
 from monitor.observers import History, metrics
 from monitor.ports.access import Access
-from monitor.ports.listening import Address, Listener
+from monitor.ports.listening import Address, HttpListener
 from monitor.settings import ServerSettings
 from monitor.web import page
 from monitor.web.access import RequestGuard
@@ -40,7 +40,7 @@ def serving(
 ) -> Iterator[str]:
     """Answer requests while the block runs; gives the address. `again` reads the settings anew."""
     address = Address(settings.host, settings.port, _under(base, settings.certificate), _under(base, settings.key))
-    listener = Listener(address, settings.max_connections + CONNECTIONS_BESIDE, waits)
+    listener = HttpListener(address, settings.max_connections + CONNECTIONS_BESIDE, waits)
     renewed = Renewed.of(settings, base)
     app = application(
         history, lambda: renewed.access, listener, settings.max_connections, expires=lambda: renewed.expires
@@ -52,7 +52,7 @@ def serving(
 def application(
     history: History,
     access: Callable[[], Access] = Access,
-    listener: Listener | None = None,
+    listener: HttpListener | None = None,
     most_waiting: int = ServerSettings().max_connections,
     *,
     expires: Callable[[], float | None] = lambda: None,

@@ -39,6 +39,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpSource]:
     shared.close()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def client() -> Iterator[None]:
+    with CLIENT:
+        yield
+
+
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[HttpSource]:
     opened = made(tmp_path)
