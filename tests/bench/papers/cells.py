@@ -21,6 +21,8 @@ class Cells:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._kept: dict[tuple[str, str], Found] = {}
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)  # before anything is measured for it
         if path is not None and path.exists():
             for line in path.read_text(encoding="utf-8").splitlines():
                 cell = json.loads(line)

@@ -1,11 +1,11 @@
 """Dussap, Blanchard and Cherief-Abdellatif (2023), "Label shift quantification with robustness guarantees via
 distribution feature matching".
 
-Figure 1 as in print: five Gaussian classes, 10,000 events and noise on top, dimensions 2 to 10, 5 mixtures each (the
-paper has 20; `REPETITIONS` says how many). Figure 2 is drawn on cytometry samples that cannot be had: its design, a
-class that the source lacks, is run on 10,992 digits written with a pen (16 columns, KEEL) and on scikit-learn's 1,797
-scanned ones (64 columns). The figures are pictures, so that their sentences are what can be compared. Of Theorems 1 and
-2 and Corollary 1 it is checked that they hold in simulation, and by how much.
+Figure 1 as in print: five Gaussian classes, 10,000 events and noise on top, dimensions 2 to 10, 20 mixtures each.
+Figure 2 is drawn on cytometry samples that cannot be had: its design, a class that the source lacks, is run on 10,992
+digits written with a pen (16 columns, KEEL) and on scikit-learn's 1,797 scanned ones (64 columns). The figures are
+pictures, so that their sentences are what can be compared. Of Theorems 1 and 2 and Corollary 1 it is checked that they
+hold in simulation, and by how much.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from tests.bench.papers.dussap_runs import KINDS, METHODS, ORACLES, SHARES
 from tests.bench.tables import markdown
 from tests.priors import papers as worlds
 
-DIMENSIONS, REPETITIONS, DIGIT_SPLITS, BOUNDS = range(2, 11), 5, 1, 10
+DIMENSIONS, REPETITIONS, DIGIT_SPLITS, BOUNDS = range(2, 11), 20, 5, 20
 CODE = (dussap_runs, counting, intervals, maps, matching, simplex, worlds)
 
 
