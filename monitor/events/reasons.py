@@ -30,7 +30,7 @@ class Reason(StrEnum):
     BAD_SEGMENT = "bad-segment"
     AMBIGUOUS = "ambiguous"  # a field given twice, of which one does not fit
     LATE = "late"  # a good event, older than its partition's newest by more than the allowed lateness
-    LATE_AFTER_IDLE = "late-after-idle"  # a good event whose window closed while its partition was idle
+    LATE_AFTER_IDLE = "late-after-idle"  # a good event whose window closed while its partition was idle, or not there
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,8 +169,7 @@ class Service:
         if missed:
             raise ConnectorError(f"{', '.join(sorted(missed))} is gone, and open windows need it again")
         # Also what the source has no more of: its positions must outlive the next commit.
-        for partition in progress.keys() | set(self._source.partitions()):
-            self._begin(partition, progress.get(partition))
+        self._begin_all({**dict.fromkeys(self._source.partitions()), **progress})
         self._ledger.begin(progress.values())
         self._remember()
 
@@ -357,8 +356,7 @@ class Service:
             self._last_read.pop(partition, None)
             self._stood.pop(partition, None)
         came = _restored({partition: stored for partition, stored in change.came.items() if stored is not None})
-        for partition in change.came:
-            self._begin(partition, came.get(partition))
+        self._begin_all({partition: came.get(partition) for partition in change.came})
         self._ledger.begin(came.values())
         if change.came:
             self._states.begin()
@@ -373,10 +371,12 @@ class Service:
         known = self._states.all()
         self._tell(Remembered({stream: known[stream] for stream in self._whole.ours(known)}))
 
-    def _begin(self, partition: str, progress: PartitionProgress | None) -> None:
-        self._windowing.begin(partition, progress)
-        self._last_read[partition] = self._clock.elapsed()
-        self._stood[partition] = self._windowing.reached(partition)
+    def _begin_all(self, came: Mapping[str, PartitionProgress | None]) -> None:
+        """Those first that say what has been published."""
+        for partition in sorted(came, key=lambda name: came[name] is None):
+            self._windowing.begin(partition, came[partition])
+            self._last_read[partition] = self._clock.elapsed()
+            self._stood[partition] = self._windowing.reached(partition)
 
     def _held_back(self) -> frozenset[str]:
         if self._windowing.rows <= self._pace.most_waiting:

@@ -5,7 +5,7 @@ published watermark of each partition, and the order in which windows close (by 
 stream), which does not depend on how the input was cut into batches.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from monitor.arrays import Flags, Labels, Vector
 from monitor.ports import NEVER
 from monitor.windows.by_count import CountPlan, CountWindows
-from monitor.windows.by_time import TimePlan, TimeWindows
+from monitor.windows.by_time import Spans, TimePlan, TimeWindows
 from monitor.windows.label_evidence import PlainLabels
 from monitor.windows.origin import OPEN, Gap, Stretch, followed, widened
 from monitor.windows.panes import Arrivals, Mark
-from monitor.windows.progress import PartitionProgress, WindowCheckpoint
+from monitor.windows.progress import PartitionProgress, PublishedSpan, WindowCheckpoint, grouped, ungrouped
 from monitor.windows.window import Window, without_copies
 
 Plan = TimePlan | CountPlan
@@ -71,7 +71,7 @@ class LeftOut:
     late: Mapping[str, Labels]
     """Offsets of events older than the partition's running maximum minus the allowed lateness."""
     late_after_idle: Mapping[str, Labels]
-    """In time by their own partition, but their window was closed while that partition was set aside as idle."""
+    """In time by their own partition, but their window was closed while that was set aside as idle, or not there yet."""
     copies: Mapping[str, Arrivals] = field(default_factory=dict)
     """Late events with a label, of streams that await labels: they say what an earlier event really was."""
     copied: Mapping[str, Flags] = field(default_factory=dict)
@@ -92,6 +92,17 @@ class _PartitionClock:
     lacks: tuple[Stretch, ...] = ()
     brought: set[str] = field(default_factory=set)
     """The streams of its events."""
+    since: dict[str, int] = field(default_factory=dict)
+    """By stream, where the earliest window begins that got any of them."""
+    before: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By stream, which windows had been published without it when it came: where they begin, when they were due."""
+    published: tuple[PublishedSpan, ...] = ()
+    """Both, as they are kept."""
+
+    def spans(self, stream: str) -> Spans:
+        """Which of a stream's windows are published, as far as this partition knows."""
+        own = self.since.get(stream)
+        return [*([] if own is None or own >= self.closed else [(own, self.closed)]), *self.before.get(stream, ())]
 
 
 class Windowing:
@@ -113,16 +124,24 @@ class Windowing:
         """Up to where event time had come when the last window closed, or at the last `close`; None after all."""
 
     def begin(self, partition: str, progress: PartitionProgress | None) -> None:
-        """Take up a partition where it was committed, or fresh."""
+        """Take up a partition where it was committed, or fresh.
+
+        What begins fresh leaves alone what has been published without it: the others have to be taken up first.
+        """
         if progress is None:
-            self._clocks[partition] = _PartitionClock()
+            self._clocks[partition] = fresh = _PartitionClock(before=self._published_so_far())
+            fresh.published = grouped(fresh.since, fresh.before)
             return
+        since, before = ungrouped(progress.published)
         self._clocks[partition] = _PartitionClock(
             running_max=progress.running_max,
             read=progress.offset,
             closed=progress.closed,
             resumed=progress.read,
             lacks=progress.lacks,
+            since=since,
+            before=before,
+            published=progress.published,
         )
         for stream, windows in self._counting.items():
             windows.begin(partition, progress.counted.get(stream))
@@ -174,7 +193,10 @@ class Windowing:
                 copied[name] = arrivals.rows.labelled & self._timed[name].late(arrivals)
                 copies[name], arrivals = arrivals.take(copied[name]), arrivals.take(~copied[name])
             if arrivals.rows.events:
-                placed = self._timed[name].add(arrivals, clock.closed)
+                placed = self._timed[name].add(arrivals, clock.closed, clock.before.get(name, ()))
+                if placed.first is not None and placed.first < clock.since.get(name, OPEN):
+                    clock.since[name] = placed.first
+                    clock.published = grouped(clock.since, clock.before)
                 news = arrivals.offsets >= clock.resumed
                 late[name] = arrivals.offsets[placed.late & news]
                 left_out = placed.published & news
@@ -279,12 +301,14 @@ class Windowing:
     def _close_timed(self, mark: int | None, passed: int, otherwise: str) -> Iterator[Window]:
         """`passed` is how far event time has come; what it has not passed is closed `otherwise`."""
         closed = {partition: clock.closed for partition, clock in self._clocks.items()}
+        came_later = [(partition, clock.before) for partition, clock in self._clocks.items() if clock.before]
         due = sorted(
             (deadline, stream, start) for stream, timed in self._timed.items() for deadline, start in timed.due(mark)
         )
         for deadline, stream, start in due:
             because = "watermark" if deadline <= passed else otherwise
-            window = self._timed[stream].close(start, closed, because)
+            spans = {partition: before[stream] for partition, before in came_later if stream in before}
+            window = self._timed[stream].close(start, closed, because, spans)
             if window is not None:
                 self.mark = deadline
                 yield self._once(self._lacking(window, self._timed[stream].plan.lateness))
@@ -315,7 +339,8 @@ class Windowing:
     def _came_too_late(self, stream: str, marks: Labels, clock: _PartitionClock) -> Stretch:
         """Where the partition's clock stood when events came whose windows had been closed, or in the first window
         that is still open: that one has to say it."""
-        still_open = clock.closed - self._timed[stream].plan.lateness
+        last = max([clock.closed, *(last for _, last in clock.before.get(stream, ()))])
+        still_open = last - self._timed[stream].plan.lateness
         return Stretch(Gap.IDLE, stream, max(int(marks[0]), still_open), max(int(marks[-1]), still_open))
 
     def _once(self, window: Window) -> Window:
@@ -325,8 +350,17 @@ class Windowing:
         for clock in self._clocks.values():
             clock.closed = max(clock.closed, mark)
             clock.lacks = tuple(gap for gap in clock.lacks if gap.last + self._remembered > mark)
+            if clock.before:
+                clock.before = _after(clock.before, clock.closed)
+                clock.published = grouped(clock.since, clock.before)
         for timed in self._timed.values():
             timed.prune(mark)
+
+    def _published_so_far(self) -> dict[str, list[tuple[int, int]]]:
+        """By stream, the windows that partitions which are here have published."""
+        clocks = self._clocks.values()
+        streams = {stream for clock in clocks for stream in (*clock.since, *clock.before)}
+        return {s: spans for s in sorted(streams) if (spans := _joined(x for c in clocks for x in c.spans(s)))}
 
     def _progress(self, partition: str, clock: _PartitionClock) -> PartitionProgress:
         here = Mark(clock.read, clock.running_max)
@@ -339,7 +373,24 @@ class Windowing:
             closed=clock.closed,
             counted={stream: progress for stream, progress in counted.items() if progress is not None},
             lacks=clock.lacks,
+            published=clock.published,
         )
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """In order, and those that overlap as one."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if joined and first <= joined[-1][1]:
+            first, last = joined[-1][0], max(last, joined.pop()[1])
+        joined.append((first, last))
+    return joined
+
+
+def _after(spans: Mapping[str, list[tuple[int, int]]], closed: int) -> dict[str, list[tuple[int, int]]]:
+    """Those that reach beyond what is closed anyway."""
+    left = {stream: [span for span in own if span[1] > closed] for stream, own in spans.items()}
+    return {stream: own for stream, own in left.items() if own}
 
 
 def _interleaved(parts: Sequence[tuple[Labels, Labels]]) -> tuple[Labels, Labels, Labels]:

@@ -7,8 +7,9 @@ depends on the partition's order alone. It is counted where its partition's cloc
 maximum), a stretch that cannot have been closed yet, so the count does not depend on batching or restarts either.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -44,6 +45,12 @@ class MissedArrivals:
     late: Flags
     published: Flags
     """Belonging to windows that have already been published."""
+    first: int | None
+    """Where the earliest window begins that got any; None if none did."""
+
+
+Spans = Sequence[tuple[int, int]]
+"""Windows that are published besides: where the first begins, and when the last was due."""
 
 
 class TimeWindows:
@@ -68,15 +75,19 @@ class TimeWindows:
         """Which arrivals are older than their partition's running maximum by more than is allowed."""
         return np.asarray(arrivals.timestamps < arrivals.marks_after - self.plan.lateness)
 
-    def add(self, arrivals: Arrivals, closed: int) -> MissedArrivals:
+    def add(self, arrivals: Arrivals, closed: int, spans: Spans = ()) -> MissedArrivals:
         """Put events into their panes; those of published windows are left out."""
         plan = self.plan
         late = self.late(arrivals)
         panes = self._pane(np.where(late, arrivals.marks_after, arrivals.timestamps))
-        published = panes + plan.size + plan.lateness <= closed
+        earliest, due = panes - plan.size + plan.slide, panes + plan.size + plan.lateness
+        published = due <= closed
+        for first, last in spans:
+            published |= (earliest >= first) & (due <= last)
         if self._evidence is not None:
             self._evidence.add(arrivals, late, closed)
-        for pane in _distinct(panes[~published] if published.any() else panes):
+        open_panes = _distinct(panes[~published] if published.any() else panes)
+        for pane in open_panes:
             members = (panes == pane) & ~published
             first = int(np.argmax(members))
             part = self._part(pane, arrivals.partition, arrivals.offsets[first], arrivals.marks_before[first])
@@ -85,7 +96,8 @@ class TimeWindows:
             if kept.any():
                 rows = arrivals.rows if kept.all() else arrivals.rows.take(np.flatnonzero(kept))
                 part.add(rows, plan.most, plan.seed)
-        return MissedArrivals(late=late & ~published, published=published)
+        first_window = open_panes[0] - plan.size + plan.slide if open_panes else None
+        return MissedArrivals(late & ~published, published, first_window)
 
     def tell(self, told: PlainLabels, closed: int) -> None:
         """Take labels that came in records of their own, where windows are judged by labels."""
@@ -109,8 +121,13 @@ class TimeWindows:
         deadlines = ((start + plan.size + plan.lateness, start) for start in starts)
         return sorted(due for due in deadlines if mark is None or due[0] <= mark)
 
-    def close(self, start: int, closed: Mapping[str, int], because: str) -> Window | None:
-        """The window that starts here, of the partitions that have not published it; None if none has anything."""
+    def close(
+        self, start: int, closed: Mapping[str, int], because: str, spans: Mapping[str, Spans] = MappingProxyType({})
+    ) -> Window | None:
+        """The window that starts here, of the partitions that have not published it; None if none has anything.
+
+        `spans`: of partitions that came when windows had been published without them.
+        """
         plan = self.plan
         deadline = start + plan.size + plan.lateness
         parts = [
@@ -118,6 +135,7 @@ class TimeWindows:
             for pane in range(start, start + plan.size, plan.slide)
             for partition, part in sorted(self._panes.get(pane, {}).items())
             if closed[partition] < deadline
+            and not any(first <= start and deadline <= last for first, last in spans.get(partition, ()))
         ]
         counts = sum((part.counts for _, part in parts), WindowCounts())
         chunks = [chunk for _, part in parts for chunk in part.chunks]

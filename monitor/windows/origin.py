@@ -25,8 +25,8 @@ class Gap(StrEnum):
     SKIPPED = "records-skipped"
     """Records were deleted before they could be read."""
     IDLE = "idle-partitions"
-    """Events came whose windows had been closed, because their partition had been idle. The first window that can know
-    says so, for those before it."""
+    """Events came whose windows had been closed, because their partition had been idle, or had not been there. The first
+    window that can know says so, for those before it."""
     SAMPLED = "sampled"
     """It holds a uniform sample of its events, which were more than `max_events`."""
 
@@ -39,8 +39,8 @@ class Gap(StrEnum):
 _WORDS = {
     Gap.SPREAD: "other members of the group have events of this window: key the topic by stream",
     Gap.SKIPPED: "records were deleted before they could be read: give the topic a longer retention",
-    Gap.IDLE: "events came after their windows had been closed without them, because their partition was idle: "
-    "raise `idle` under [pace]",
+    Gap.IDLE: "events came after their windows had been closed without them, because their partition was idle or came "
+    "later: raise `idle` under [pace]",
     Gap.SAMPLED: "there were more events than `max_events`, and the window is a uniform sample of them",
 }
 

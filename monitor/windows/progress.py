@@ -5,7 +5,8 @@ here alone: JSON with a version. The version before had none, and two spellings:
 checkpoint files. Both are still read. Any other text is refused: to begin afresh could publish windows twice.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -15,6 +16,11 @@ from monitor.ports import NEVER, Checkpoint, Progress
 from monitor.windows.origin import Gap, Stretch
 
 VERSION = 2
+
+PUBLISHED_BYTES = 1_024
+"""Of names of streams in what is kept of published windows. Kafka has 4,096 beside an offset for everything; it is enough
+for a hundred streams a partition. Of those beyond, a new partition could publish a window once more after a restart."""
+_SPAN_BYTES = 45  # two times and what stands around them
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,16 @@ class CountedWindows:
     """The record that holds the first event of the open window, or the next record."""
     skip: int
     """How many events of that record already went into closed windows (a record may carry many events)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSpan:
+    """Windows of some streams that are published: those that begin at `first` or later, and were due by `last`."""
+
+    streams: tuple[str, ...]
+    first: int
+    last: int | None
+    """End plus allowed lateness. None: whatever the partition's own `closed` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,8 @@ class PartitionProgress:
     """Names the outcomes of windows that were published with this commit, if any."""
     lacks: tuple[Stretch, ...] = ()
     """What windows to come will not have of it."""
+    published: tuple[PublishedSpan, ...] = ()
+    """Since when windows have had events of it, and which had been published without it before it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +88,7 @@ class _PartitionState(msgspec.Struct, omit_defaults=True):
     counted: dict[str, tuple[int, int, int]] = {}
     outcomes: str = ""
     lacks: tuple[tuple[Gap, str, int, int], ...] = ()
+    published: tuple[tuple[tuple[str, ...], int, int | None], ...] = ()
 
 
 class _BesideOffset(msgspec.Struct):
@@ -92,6 +111,34 @@ class _InFile(msgspec.Struct):
     outcomes: str = ""
 
 
+def grouped(since: Mapping[str, int], before: Mapping[str, Iterable[tuple[int, int]]]) -> tuple[PublishedSpan, ...]:
+    """What a partition knows of published windows, by span: streams mostly share theirs."""
+    streams = defaultdict[tuple[int, int | None], list[str]](list)
+    for stream, first in since.items():
+        streams[first, None].append(stream)
+    for stream, spans in before.items():
+        for span in spans:
+            streams[span].append(stream)
+    kept, room = [], PUBLISHED_BYTES
+    for (first, last), names in sorted(streams.items(), key=str):
+        room -= _SPAN_BYTES
+        fitting = [name for name in sorted(names) if (room := room - len(name.encode()) - 3) >= 0]
+        kept.append(PublishedSpan(tuple(fitting), first, last))
+    return tuple(span for span in kept if span.streams)
+
+
+def ungrouped(kept: Iterable[PublishedSpan]) -> tuple[dict[str, int], dict[str, list[tuple[int, int]]]]:
+    """The inverse of `grouped`."""
+    since, before = dict[str, int](), defaultdict[str, list[tuple[int, int]]](list)
+    for span in kept:
+        for stream in span.streams:
+            if span.last is None:
+                since[stream] = span.first
+            else:
+                before[stream].append((span.first, span.last))
+    return since, {stream: sorted(spans) for stream, spans in before.items()}
+
+
 def to_stored(progress: PartitionProgress) -> Progress:
     """The offset, and everything else as compact JSON."""
     counted = {stream: (each.windows, each.offset, each.skip) for stream, each in sorted(progress.counted.items())}
@@ -103,6 +150,7 @@ def to_stored(progress: PartitionProgress) -> Progress:
         counted,
         progress.outcomes,
         tuple((stretch.gap, stretch.stream, stretch.first, stretch.last) for stretch in progress.lacks),
+        tuple((span.streams, span.first, span.last) for span in progress.published),
     )
     return Progress(progress.offset, msgspec.json.encode(state).decode())
 
@@ -126,7 +174,10 @@ def from_stored(partition: str, stored: Progress) -> PartitionProgress:
         )
     counted = {stream: CountedWindows(*each) for stream, each in state.counted.items()}
     lacks = tuple(Stretch(*each) for each in state.lacks)
-    return PartitionProgress(stored.offset, state.max, state.read, state.closed, counted, state.outcomes, lacks)
+    published = tuple(PublishedSpan(*each) for each in state.published)
+    return PartitionProgress(
+        stored.offset, state.max, state.read, state.closed, counted, state.outcomes, lacks, published
+    )
 
 
 class _Version(msgspec.Struct):

@@ -12,6 +12,8 @@ from monitor.windows import WindowCheckpoint
 from monitor.windows.assembly import Plan, RejectedAt, StreamRows, Windowing
 from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan
+from monitor.windows.origin import Gap
+from monitor.windows.progress import from_stored, to_stored
 from monitor.windows.window import Window
 from tests.windows import naive
 from tests.windows.naive import Event
@@ -235,3 +237,81 @@ def test_the_partitions_ahead_of_the_slowest_are_the_ones_to_hold_back(held: boo
     feed(windowing, "a", [Event(50 if held else 5, 0.5)], 0, 1)
     feed(windowing, "b", [Event(5, 0.5)], 0, 1)
     assert windowing.ahead(["a", "b"]) == ({"a"} if held else frozenset())
+
+
+def starts(windows: list[Window]) -> list[int]:
+    return [window.key.start for window in windows]
+
+
+def test_a_partition_that_comes_after_its_windows_were_published_does_not_publish_them_again() -> None:
+    #      0         10        20        30
+    #  a   |  5      |    13   |
+    #  c             |   12  16|    22   |       comes when [0, 10) and [10, 20) are published
+    windowing = one_partition()
+    windowing.forget("b")
+    feed(windowing, "a", [Event(5, 0.5), Event(13, 0.5)], 0, 2)
+    assert starts(list(windowing.close(["a"], idle={"a"}, idle_mark=20))) == [0, 10]
+    windowing.begin("c", None)
+    late = [Event(12, 0.1), Event(16, 0.1), Event(22, 0.1)]
+    good = np.arange(3)
+    left_out = windowing.add("c", 3, {"s": StreamRows(rows(late), good)})
+    assert left_out.late_after_idle["s"].tolist() == [0, 1]
+    (window,) = windowing.finish()
+    assert (window.key.start, window.events) == (20, 1)
+    assert window.origin.gaps == (Gap.IDLE,)
+
+
+def test_it_brings_older_windows_and_those_of_other_streams_all_the_same() -> None:
+    plan = TimePlan(size=10, slide=10, lateness=0, most=MANY)
+    windowing = Windowing({"s": plan, "t": plan})
+    windowing.begin("a", None)
+    windowing.add("a", 1, {"s": StreamRows(rows([Event(105, 0.5)]), np.array([0]))})
+    list(windowing.close(["a"], idle={"a"}, idle_mark=120))
+    windowing.begin("c", None)
+    events = [Event(5, 0.1), Event(106, 0.1)]
+    left_out = windowing.add("c", 2, {name: StreamRows(rows(events), np.array([0, 1])) for name in ("s", "t")})
+    assert [left_out.late_after_idle[name].tolist() for name in ("s", "t")] == [[1], []]
+    assert [window.key.id for window in windowing.finish()] == ["s//0/10", "t//0/10", "t//100/110"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    files=st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=8), min_size=1, max_size=5),
+    lateness=st.sampled_from([0, 7]),
+    slide=st.sampled_from([10, 5]),
+    seed=st.integers(0, 2**16),
+)
+def test_files_that_follow_each_other_publish_each_window_once_whatever_their_times_and_restarts(
+    files: list[list[int]], lateness: int, slide: int, seed: int
+) -> None:
+    rng = random.Random(seed)
+    plan = TimePlan(size=10, slide=slide, lateness=lateness, most=MANY)
+    windowing, published, events = Windowing({"s": plan}), list[Window](), 0
+    left_out = 0
+    for number, times in enumerate(files):
+        name = f"f{number}"
+        windowing.begin(name, None)
+        while events < len(times):
+            stop = min(len(times), events + rng.randint(1, 3))
+            batch = rows([Event(time, 0.5) for time in times[events:stop]])
+            came = windowing.add(name, stop, {"s": StreamRows(batch, np.arange(events, stop))})
+            left_out += came.late_after_idle["s"].size + came.late["s"].size
+            events = stop
+            everyone = [f"f{each}" for each in range(number + 1)]
+            published += windowing.close(everyone, idle=everyone[:-1])
+        events = 0
+        if rng.random() < 0.7:  # all are silent for long
+            published += windowing.close(everyone, idle=everyone, idle_mark=rng.randint(0, 120))
+        elif rng.random() < 0.5:
+            published += windowing.finish()
+        if rng.random() < 0.5 and not windowing.rows:
+            progress = windowing.checkpoint().progress
+            kept = {each: from_stored(each, to_stored(progress[each])) for each in progress}
+            windowing = Windowing({"s": plan})
+            for each, one in kept.items():
+                windowing.begin(each, one)
+    published += windowing.finish()
+    ids = [window.key.id for window in published]
+    assert len(set(ids)) == len(ids)
+    if slide == plan.size:
+        assert sum(window.events for window in published) + left_out == sum(map(len, files))
