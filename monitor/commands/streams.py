@@ -15,7 +15,7 @@ from monitor.performance import Decisions
 from monitor.ports import ReadBack, Sink, Source
 from monitor.ports.schema import StreamSchema
 from monitor.reference import FiledReference
-from monitor.service import Watched
+from monitor.service import Shared, Watched
 from monitor.settings import Config, StreamSettings
 from monitor.shifts import Outline
 from monitor.state import StatePlan
@@ -32,7 +32,7 @@ def opened(config: Config, base: Path) -> tuple[Source, Sink, Mapping[str, Watch
         problems.extend(_forgotten(config, both[1]))
     if both is None or problems:
         raise ConfigurationError(problems)
-    return *both, streams
+    return *both, Shared.of(streams)
 
 
 def watched_now(config: Config) -> Mapping[str, Watched]:
@@ -41,7 +41,7 @@ def watched_now(config: Config) -> Mapping[str, Watched]:
     streams = _watched(config, problems)
     if problems:
         raise ConfigurationError(problems)
-    return streams
+    return Shared.of(streams)
 
 
 def _watched(config: Config, problems: list[str]) -> dict[str, Watched]:

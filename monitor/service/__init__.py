@@ -3,7 +3,7 @@
 from monitor.service.corrected_events import Corrected
 from monitor.service.dead_letters import DeadLetterLimits
 from monitor.service.loop import Clock, Pace, Service
-from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
+from monitor.service.memory import Shared, collect_garbage_rarely, keep_freed_memory
 from monitor.service.notices import (
     BatchTaken,
     Committed,
@@ -43,6 +43,7 @@ __all__ = [
     "Reassigned",
     "Remembered",
     "Service",
+    "Shared",
     "Spread",
     "StateAdvanced",
     "StreamsSpread",

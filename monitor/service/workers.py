@@ -162,18 +162,15 @@ class _Worker:
 
     def _start(self) -> None:
         self._pipe, theirs = _PROCESSES.Pipe()
-        self._process = _PROCESSES.Process(target=_work, args=(theirs,), name="shiftwatch-worker", daemon=True)
+        self._process = _PROCESSES.Process(
+            target=_work, args=(theirs, self._watched), name="shiftwatch-worker", daemon=True
+        )
         self._process.start()
         theirs.close()
-        self._told = False
 
     def _send(self, window: Window) -> None:
         """A worker that has died shows in `take`, which hands everything in again."""
         try:
-            if not self._told:
-                # Not at the start, when the new process would have to be waited for.
-                self._pipe.send(self._watched)
-                self._told = True
             self._pipe.send(window)
         except OSError:
             log.debug("the worker has gone")
@@ -208,15 +205,11 @@ def _answers(window: Window, watched: Watched, elapsed: Callable[[], float]) -> 
     return answers
 
 
-def _work(pipe: Connection) -> None:
-    """The whole life of a worker: what is watched comes first, then windows; each gets one answer."""
+def _work(pipe: Connection, watched: Mapping[str, Watched]) -> None:
+    """The whole life of a worker: windows come, and each gets one answer."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # they are for the parent, which may want the answers still
     keep_freed_memory()
-    try:
-        watched: Mapping[str, Watched] = pipe.recv()
-    except (EOFError, OSError):
-        return
     collect_garbage_rarely()
     windows: SimpleQueue[Window] = SimpleQueue()
     Thread(target=_receive, args=(pipe, windows), daemon=True).start()

@@ -71,7 +71,7 @@ class LeftOut:
     late: Mapping[str, Labels]
     """Offsets of events older than the partition's running maximum minus the allowed lateness."""
     late_after_idle: Mapping[str, Labels]
-    """In time by their own partition, but their window was closed while that was set aside as idle, or not there yet."""
+    """In time by their own partition, but their window was closed while that was set aside as idle, or not there."""
     copies: Mapping[str, Arrivals] = field(default_factory=dict)
     """Late events with a label, of streams that await labels: they say what an earlier event really was."""
     copied: Mapping[str, Flags] = field(default_factory=dict)
@@ -381,9 +381,8 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """In order, and those that overlap as one."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(spans):
-        if joined and first <= joined[-1][1]:
-            first, last = joined[-1][0], max(last, joined.pop()[1])
-        joined.append((first, last))
+        begun, reached = joined.pop() if joined and first <= joined[-1][1] else (first, last)
+        joined.append((begun, max(reached, last)))
     return joined
 
 

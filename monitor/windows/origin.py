@@ -25,8 +25,8 @@ class Gap(StrEnum):
     SKIPPED = "records-skipped"
     """Records were deleted before they could be read."""
     IDLE = "idle-partitions"
-    """Events came whose windows had been closed, because their partition had been idle, or had not been there. The first
-    window that can know says so, for those before it."""
+    """Events came whose windows had been closed, because their partition had been idle, or not there. The first window
+    that can know says so, for those before it."""
     SAMPLED = "sampled"
     """It holds a uniform sample of its events, which were more than `max_events`."""
 

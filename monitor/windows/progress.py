@@ -18,8 +18,9 @@ from monitor.windows.origin import Gap, Stretch
 VERSION = 2
 
 PUBLISHED_BYTES = 1_024
-"""Of names of streams in what is kept of published windows. Kafka has 4,096 beside an offset for everything; it is enough
-for a hundred streams a partition. Of those beyond, a new partition could publish a window once more after a restart."""
+"""Of names of streams in what is kept of published windows. Kafka has 4,096 beside an offset for everything; it is
+enough for a hundred streams a partition. Of those beyond, a new partition could publish a window once more after a
+restart."""
 _SPAN_BYTES = 45  # two times and what stands around them
 
 
