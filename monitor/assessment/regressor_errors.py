@@ -30,6 +30,8 @@ class ErrorsFound:
     """The labels whose inputs look like the hold-out's are worth so many; None where no input has moved,"""
     alike_error: float | None = None
     """and the error among them; None where they are too few."""
+    quantiles: tuple[float, float, float] | None = None
+    """Of label minus prediction: 10 %, 50 % and 90 %; None without labels."""
 
     @property
     def grown(self) -> bool:
@@ -41,8 +43,11 @@ class ErrorsFound:
 
 def errors_found(residuals: Vector, usual: float, events: int, level: float) -> ErrorsFound:
     """The errors of labelled rows against the usual one, which that many events of the hold-out have shown."""
-    error = rms(residuals) if residuals.size else None
-    return ErrorsFound(error, usual, error_p_value(residuals, usual, events), level, residuals.size)
+    p_value = error_p_value(residuals, usual, events)
+    if not residuals.size:
+        return ErrorsFound(None, usual, p_value, level, 0)
+    low, middle, high = np.quantile(residuals, [0.1, 0.5, 0.9]).tolist()
+    return ErrorsFound(rms(residuals), usual, p_value, level, residuals.size, quantiles=(low, middle, high))
 
 
 def among_alike(found: ErrorsFound, residuals: Vector, weights: Vector) -> ErrorsFound:

@@ -67,6 +67,8 @@ class Relation(result.MessagePart, frozen=True):
     """Where inputs have moved: the labels whose inputs look like the hold-out's are worth so many, by their weights."""
     alike_error: float | None = None
     """The error among them; null where they are too few."""
+    residual_quantiles: tuple[float, float, float] | None = None
+    """Of label minus prediction: 10 %, 50 % and 90 %. Null without labels."""
 
 
 class RegressionResult(result.WindowResult, frozen=True):
@@ -145,6 +147,7 @@ def _relation(found: RelationFound, feed: RegressionRecalibration) -> Relation:
         corrected_error=finite(found.corrected_error),
         alike_labels=finite(found.errors.alike),
         alike_error=finite(found.errors.alike_error),
+        residual_quantiles=found.errors.quantiles,
     )
 
 

@@ -24,6 +24,8 @@ class RelationAnswer:
     corrected_error: float | None
     description: str
     """What changed, in words; empty where nothing did."""
+    residuals: tuple[float, float, float] | None = None
+    """Label minus prediction: its 10 %, 50 % and 90 % quantiles; None without labels."""
     classes: ClassVar[tuple[str, ...]] = ()
     iterations: ClassVar[None] = None
 
@@ -88,4 +90,5 @@ def read(
         reference_error=relation.errors.usual,
         corrected_error=relation.corrected_error,
         description=relation.test.description if relation.changed else "",
+        residuals=relation.errors.quantiles,
     )

@@ -104,6 +104,7 @@ class RelationRead(Read, frozen=True):
     description: str = ""
     error: float | None = None
     reference_error: float = 0.0
+    residual_quantiles: tuple[float, float, float] | None = None
 
 
 class VersionsRead(Read, frozen=True):

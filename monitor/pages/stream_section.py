@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import nan
+from math import inf, nan
 from typing import Protocol
 
 from monitor.pages.distributions import Distribution, distribution
@@ -259,13 +259,24 @@ class Section:
         return rows
 
     @property
-    def errors(self) -> SeriesChart | None:
-        """Of a regressor: the error of its predictions, where there are labels."""
+    def errors(self) -> list[SeriesChart]:
+        """Of a regressor: the errors of its predictions, where there are labels."""
         known = [(w, w.relation) for w in self.story.windows if w.relation is not None and w.relation.error is not None]
         points = [Point(w.begin, w.until, relation.error or 0.0, nan, nan) for w, relation in known]
         usual = known[-1][1].reference_error if known else None
-        drawing = values(self.span, points, [], usual, "Error of the predictions")
-        return None if drawing is None else SeriesChart("error of the predictions", drawing, shares=False)
+        spread = [
+            Point(w.begin, w.until, middle, low, high)
+            for w, relation in known
+            if relation.residual_quantiles is not None
+            for low, middle, high in [relation.residual_quantiles]
+        ]
+        drawn = {
+            "root mean square": values(self.span, points, [], usual, "Error of the predictions"),
+            "label minus prediction: middle, and eight of ten": values(
+                self.span, spread, [], 0.0, "Label minus prediction", widest=inf
+            ),
+        }
+        return [SeriesChart(name, chart, shares=False) for name, chart in drawn.items() if chart is not None]
 
     @property
     def segments(self) -> list["Section"]:

@@ -86,13 +86,22 @@ def strip(span: TimeSpan, stretches: Sequence[ColouredStretch], label: str) -> D
 
 
 def values(
-    span: TimeSpan, points: Sequence[Point], truths: Sequence[tuple[int, float]], usual: float | None, label: str
+    span: TimeSpan,
+    points: Sequence[Point],
+    truths: Sequence[tuple[int, float]],
+    usual: float | None,
+    label: str,
+    *,
+    widest: float = 1.0,
 ) -> Drawing | None:
-    """A line with its interval, what it usually is, and the truth where labels tell; None where there is no value."""
+    """A line with its interval, what it usually is, and the truth where labels tell; None where there is no value.
+
+    An interval as wide as the `widest`, of shares from 0 to 1, says nothing.
+    """
     points = [point for point in _thinned(points) if isfinite(point.value)]
     if not points:
         return None
-    known = [point for point in points if isfinite(point.lower) and point.upper - point.lower < 1]
+    known = [point for point in points if isfinite(point.lower) and point.upper - point.lower < widest]
     drawn = [x for point in known for x in (point.lower, point.upper)] + [point.value for point in points]
     drawn += [truth for _, truth in truths] + ([] if usual is None else [usual])
     low, high = _range(min(drawn), max(drawn))
@@ -100,7 +109,7 @@ def values(
     marks = [] if usual is None else [DrawnPath("source", frame.level(usual))]
     for piece in _touching(points):
         xs = [(point.begin + point.until) / 2 - span.begin for point in piece]
-        if len(piece) > 1:
+        if len(piece) > 1 and all(isfinite(point.lower) for point in piece):
             marks.append(DrawnPath("band", frame.band(xs, [p.lower for p in piece], [p.upper for p in piece])))
         smoothed = [(x, point.smoothed) for x, point in zip(xs, piece, strict=True) if isfinite(point.smoothed)]
         if smoothed:

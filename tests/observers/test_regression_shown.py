@@ -5,6 +5,7 @@ from functools import cache
 
 import httpx
 import jsonschema
+import numpy as np
 
 from monitor.assessment.regressor_message import json_schema
 from monitor.observers.logs import log
@@ -12,6 +13,8 @@ from monitor.observers.metrics import families
 from monitor.observers.terminal import LiveTable
 from monitor.settings.config import ServerSettings
 from monitor.web.page import document
+from monitor.web.page.choice import Choice
+from monitor.web.page.stream import stream
 from monitor.web.server import serving
 from monitor.windows.summary import WindowSummary
 from tests.service import regression_streams as streams
@@ -27,6 +30,11 @@ def samples(history):
 
 def of(history, name, **labels):
     return samples(history)[(f"shiftwatch_{name}", *sorted(labels.items()))]
+
+
+def page_of_stream(history):
+    """What its panels show."""
+    return stream(history.snapshot, history.now(), Choice(stream="prices"))["stream"]["panels"]
 
 
 @cache
@@ -59,6 +67,8 @@ def test_the_page_shows_the_error_over_time_and_says_what_changed():
     assert "All slopes doubled; intercepts unchanged" in page
     assert "The predictions are to be corrected:" in page
     assert 'data-shows="error"' in page
+    assert 'data-shows="spread:predictions"' in page
+    assert 'data-shows="spread:label minus prediction"' in page
     assert "How much of each class" not in page
     assert "by each estimator" not in page
 
@@ -67,7 +77,21 @@ def test_the_page_does_without_labels():
     history = streams.story(streams.window(labelled=0.0))
     page = document(history.snapshot, history.now())
     assert "No labels in the windows shown" in page
+    assert "Label minus prediction" not in page
+    assert 'data-shows="spread:predictions"' in page
     assert "data-shows=" in page
+
+
+def test_residuals_and_predictions_are_drawn_by_their_quantiles():
+    history = moved()
+    (*_, reading) = history.snapshot.tracks["prices"][""].readings
+    low, middle, high = reading.answer.residuals
+    shown = page_of_stream(history)["residuals"]["values"]["spread:label minus prediction"]
+    assert shown[-1] == [float(f"{value:.4g}") for value in (low, middle, high)]
+    assert low < -2 < 2 < high  # the slopes have doubled
+    window = streams.window()
+    tenths = page_of_stream(streams.story(window))["predictions"]["values"]["spread:predictions"][0]
+    assert np.allclose(tenths, np.quantile(window.predictions, [0.1, 0.5, 0.9]), atol=0.05 * np.ptp(tenths))
 
 
 def test_segments_stand_on_the_page_with_their_errors():

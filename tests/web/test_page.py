@@ -8,12 +8,15 @@ import time
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from starlette.exceptions import HTTPException
 
+from monitor.assessment import DataQuality
+from monitor.assessment.data_quality import FeatureQuality
 from monitor.assessment.verdict import Verdict
 from monitor.observers import Snapshot
 from monitor.pages import words
@@ -25,7 +28,7 @@ from monitor.web.page.charts import Bins
 from monitor.web.page.choice import Choice, written
 from monitor.web.page.class_charts import prevalence
 from monitor.web.page.classifier import SCORES
-from monitor.web.page.panels import COMMON, COMMON_OF_WINDOWS
+from monitor.web.page.panels import COMMON, COMMON_OF_WINDOWS, quality
 from monitor.web.page.stream import PANELS, WINDOW_PANELS
 from tests.web.made_up import MINUTE, START, Lagging, Story
 
@@ -198,6 +201,30 @@ def test_a_rare_class_is_drawn_from_zero_up_and_a_common_one_is_not() -> None:
     assert (rare.bottom, common.bottom == "0.0 %") == ("0.0 %", False)
 
 
+def test_data_quality_is_said_in_shares_over_time_and_for_the_features_that_it_is_of() -> None:
+    story = Story()
+    for _ in range(4):
+        story.window()
+    calm, *_ = readings = list(story.history.snapshot.tracks["made-up"][""].readings)
+    assert "Nothing is rejected or missing" in rendered(story)
+    age = FeatureQuality(outside_range=0.4, new_categories=0.0)
+    wrong = DataQuality(rejected=0.25, outside_range=0.1, constant=("x1",), features={"age": age})
+    readings[-1] = replace(calm, quality=wrong, volume=0.5)
+    card = SimpleNamespace(latest=readings[-1], readings=readings, bins=Bins(readings), choice=Choice())
+    shown = quality(cast(Any, card))
+    assert shown["wrong"] == ["rejected", "out of range", "constant features"]
+    assert shown["rows"][:2] == [("rejected", "25.0 %", "25.0 %"), ("missing", "0.0 %", "0.0 %")]
+    assert shown["values"]["wrong"][0] == [0, 0, 0, 0.25]
+    assert shown["features"] == [
+        ("age", "40.0 % of its values lie outside the hold-out's range"),
+        ("x1", "has the same value in all events"),
+    ]
+    assert shown["volume"] == (0.5, 0.5, 0.5)
+    one = quality(cast(Any, SimpleNamespace(**{**vars(card), "choice": Choice(window=calm.key.end)})))
+    assert one["chart"] is None
+    assert one["rows"][0] == ("rejected", "25.0 %")
+
+
 def test_labels_that_come_later_are_drawn_at_the_window_that_they_are_of() -> None:
     story = Story()
     story.window()
@@ -205,6 +232,8 @@ def test_labels_that_come_later_are_drawn_at_the_window_that_they_are_of() -> No
     story.window()
     html = rendered(story)
     assert "truth, from labels" in html
+    assert 'data-shows="outcome:normalised_absolute_error"' in html
+    assert 'data-shows="outcome:brier"' in html
     bins = Bins(story.history.snapshot.tracks["made-up"][""].readings)
     assert [bins.at(reading.key.end) for reading in bins.readings] == [0, 1]
     assert bins.at(story.now + 1) is None

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from monitor.commands.cli import main
 from monitor.pages.messages import read
 from monitor.pages.report import PeriodReport
 from monitor.pages.story import Gathering
+from monitor.windows import WindowKey
 from tests.assessment import worlds
 from tests.service import regression_streams
+from tests.web import axe
 from tests.web.browser import Browser, chromium
 from tests.web.day import DAY, START, STREAMS, day
 
@@ -160,6 +163,21 @@ def test_a_regressors_window_is_shown_as_well() -> None:
     assert "prediction" in found.report().html()
 
 
+def regressor() -> Iterator[bytes]:
+    """Three windows of a regressor, in the last of which its slopes have doubled."""
+    for number, factors in enumerate((1.0, 1.0, regression_streams.DOUBLED)):
+        start, end = START + number * DAY // 3, START + (number + 1) * DAY // 3
+        window = regression_streams.window(seed=number, labelled=0.2, factors=factors)
+        timed = replace(window, key=WindowKey("prices", "", start, end))
+        yield assess_regression(timed, regression_streams.reference()).to_json()
+
+
+def test_the_errors_of_a_regressor_are_drawn_with_what_eight_of_ten_lie_in() -> None:
+    html = made(regressor()).html()
+    assert "label minus prediction: middle, and eight of ten" in html
+    assert "root mean square" in html
+
+
 def many(results: Path, folder: Path, streams: int, windows: int) -> Path:
     """A day of so many streams, of the windows of three."""
     lines = [json.loads(line) for line in results.read_bytes().splitlines()]
@@ -205,6 +223,22 @@ def test_a_day_of_sixty_streams_opens_at_once_and_can_be_searched_folded_and_pri
     assert browser.complaints() == []
     assert main(["report", str(results), "-o", str(tmp_path / "report.pdf")]) == 0
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.acceptance
+@pytest.mark.skipif(shutil.which("chromedriver") is None, reason="chromedriver is not installed")
+def test_axe_finds_nothing_in_it_that_is_hard_to_use_for_anyone(
+    results: Path, tmp_path: Path, browser: Browser
+) -> None:
+    code, out, both = axe.script(), tmp_path / "report.html", tmp_path / "both.jsonl"
+    both.write_bytes(results.read_bytes() + b"".join(line + b"\n" for line in regressor()))
+    assert main(["report", str(both), "-o", str(out)]) == 0
+    browser.size(1440, 900)
+    for scheme in ("light", "dark"):
+        browser.scheme(scheme)
+        browser.go(out.as_uri())
+        assert axe.findings(browser, code) == [], scheme
+    assert browser.complaints() == []
 
 
 @pytest.mark.acceptance

@@ -125,22 +125,27 @@ def strip(bins: Bins) -> Chart:
 
 
 def heat(bins: Bins, rows: Sequence[int]) -> Chart:
-    """How far each feature moved over time: a row each, the stronger the colour the larger the effect."""
+    """How far each feature moved over time."""
+    label = f"Shift of {len(rows)} features over {len(bins.readings)} windows"
+    return heated(bins, [heat_level(bins.effects[row]) for row in rows], label, "features")
+
+
+def heated(bins: Bins, rows: Sequence[NDArray[np.int64]], label: str, shows: str) -> Chart:
+    """A row for each list of levels over time: the higher the level, the stronger the colour."""
     height = len(rows) * ROW_PIXELS
     frame, cells = bins.frame(height, high=height), [""] * HEAT_LEVELS
-    for at, row in enumerate(rows, start=1):
+    for at, levels in enumerate(rows, start=1):
         foot = height - at * ROW_PIXELS
-        for first, last, level in _stretches(heat_level(bins.effects[row])):
+        for first, last, level in _stretches(levels):
             cells[level - 1] += frame.bar(first, last, foot + 1, foot + ROW_PIXELS - 1)
     marks = tuple(DrawnPath(f"h{level}", path) for level, path in enumerate(cells, start=1) if path)
-    label = f"Shift of {len(rows)} features over {len(bins.readings)} windows"
-    return Chart(label, "heat", "features", marks, height=height, pixels=height)
+    return Chart(label, "heat", shows, marks, height=height, pixels=height)
 
 
-def heat_level(effects: Floats) -> NDArray[np.int64]:
-    """0 below the floor of the test, then in steps of equal proportion, the last from `HOTTEST` on."""
-    steps = np.log(np.maximum(effects, 1e-12) / DISTANCE_FLOOR) / np.log(HOTTEST / DISTANCE_FLOOR) * (HEAT_LEVELS - 1)
-    levels = np.where(effects < DISTANCE_FLOOR, 0, np.clip(np.floor(steps) + 1, 1, HEAT_LEVELS))
+def heat_level(effects: Floats, floor: float = DISTANCE_FLOOR, hottest: float = HOTTEST) -> NDArray[np.int64]:
+    """0 below the floor, of effects that of the test; then in steps of equal proportion, the last from `hottest` on."""
+    steps = np.log(np.maximum(effects, 1e-12) / floor) / np.log(hottest / floor) * (HEAT_LEVELS - 1)
+    levels = np.where(effects < floor, 0, np.clip(np.floor(steps) + 1, 1, HEAT_LEVELS))
     return levels.astype(np.int64)
 
 

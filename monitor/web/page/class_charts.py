@@ -13,6 +13,9 @@ from monitor.web.page.charts import Bins, Chart, Floats, runs
 RARE = 0.1
 """A class that is rarer than this is drawn from 0 up: what looks like a lot then is a lot."""
 
+MIX_ERROR = "normalised_absolute_error"
+"""The class mix is estimated whether the scores are to be corrected or not."""
+
 Truths = Sequence[tuple[int | None, Mapping[str, Realised]]]
 """By bin: what labels that came later say of each class."""
 
@@ -81,6 +84,26 @@ def _banded(
     if truths:
         marks.append(DrawnPath("truth", frame.dots((xs[at] for at in truths), truths.values())))
     return [*marks, DrawnPath("now", frame.dots(xs[there][-1:], values[there][-1:]))]
+
+
+def scored(bins: Bins, outcomes: Sequence[OutcomeResult], name: str) -> Chart | None:
+    """An error by labels that came later, as it was and as it would have been with what was estimated."""
+    known = [
+        (at, score, each.applied or name == MIX_ERROR)
+        for each in outcomes
+        if (score := getattr(each, name)) and (at := bins.at(each.ends)) is not None
+    ]
+    if not known:
+        return None
+    places, errors = np.array([at for at, *_ in known]), np.array([score.before for _, score, _ in known])
+    after = {at: score.after for at, score, used in known if used}
+    high = 1.08 * float(max([*errors, *after.values(), 1e-9]))
+    frame, xs = bins.frame(high=high), bins.middles
+    marks = [DrawnPath("line", frame.line(xs[places], errors)), DrawnPath("now", frame.dots(xs[places], errors))]
+    if after:
+        marks.append(DrawnPath("truth", frame.dots((xs[at] for at in after), after.values())))
+    label = f"Error by labels of {len(known)} windows, last {number(errors[-1])}"
+    return Chart(label, "chart", f"outcome:{name}", tuple(marks), top=number(high), bottom="0")
 
 
 def figures(bins: Bins, measure: str) -> list[tuple[float, float, float] | None]:

@@ -10,7 +10,7 @@ from monitor.pages import moment, number, percent
 from monitor.tolerances import HARMED
 from monitor.web.page import panels
 from monitor.web.page.card import Card
-from monitor.web.page.class_charts import figures, measured, prevalence, rounded
+from monitor.web.page.class_charts import MIX_ERROR, figures, measured, prevalence, rounded, scored
 from monitor.web.page.panels import Panel, Shown
 
 MOST_CLASSES = 6
@@ -18,13 +18,15 @@ MOST_MEASURES = 2
 """Drawn over time: the others have a line in the table."""
 OUTCOMES = 5
 SCORES = {
-    "normalised_absolute_error": "class mix",
+    MIX_ERROR: "class mix",
     "brier": "Brier",
     "calibration_error": "of which calibration",
     "refinement_error": "of which refinement",
     "expected_calibration_error": "expected calibration error",
 }
 """Of an outcome, and how the page calls them."""
+DRAWN_SCORES = {"brier": "Brier score", MIX_ERROR: "class mix, normalised absolute error"}
+"""Over time."""
 
 ClassifierCard = Card[ClassMixAnswer]
 
@@ -152,7 +154,14 @@ def outcomes(card: ClassifierCard) -> Shown | None:
     if not card.outcomes:
         return None
     shown = card.outcomes[: -OUTCOMES - 1 : -1]
+    charts = {words: scored(card.bins, card.outcomes, name) for name, words in DRAWN_SCORES.items()}
+    at = {bin_: outcome for outcome in card.outcomes if (bin_ := card.bins.at(outcome.ends)) is not None}
     return {
+        "charts": {words: chart for words, chart in charts.items() if chart is not None},
+        "values": {
+            f"outcome:{name}": [_before_and_after(at.get(bin_), name) for bin_ in range(len(card.bins.groups))]
+            for name in DRAWN_SCORES
+        },
         "last": card.outcomes[-1],
         "rows": [_outcome(outcome) for outcome in shown],
         "measures": list(SCORES.values()),
@@ -181,6 +190,7 @@ PANELS: tuple[Panel, ...] = (
     outcomes,
     segments,
     panels.events,
+    panels.quality,
     trust,
     panels.recent,
 )
@@ -193,6 +203,7 @@ WINDOW_PANELS: tuple[Panel, ...] = (
     measures,
     outcomes,
     panels.counts,
+    panels.quality,
     trust,
 )
 """Of the page of one window."""
@@ -229,11 +240,11 @@ def _outcome(outcome: OutcomeResult) -> tuple[str, ...]:
 
 
 def _scores(outcome: OutcomeResult) -> tuple[str, ...]:
-    """A row of the table of errors; the class mix is estimated whether the scores are to be corrected or not."""
+    """A row of the table of errors."""
     cells = [moment(outcome.ends)]
     for name in SCORES:
         score = getattr(outcome, name)
-        corrected = outcome.applied or name == "normalised_absolute_error"
+        corrected = outcome.applied or name == MIX_ERROR
         after = f" \N{RIGHTWARDS ARROW} {score.after:.4f}" if score is not None and corrected else ""
         cells.append("" if score is None else f"{score.before:.4f}{after}")
     return tuple(cells)
@@ -241,6 +252,13 @@ def _scores(outcome: OutcomeResult) -> tuple[str, ...]:
 
 def _with_interval(value: float, lower: float, upper: float) -> str:
     return f"{value:.3f} ({lower:.3f} to {upper:.3f})" if upper - lower > 5e-4 else f"{value:.3f}"
+
+
+def _before_and_after(outcome: OutcomeResult | None, name: str) -> list[float | None] | None:
+    score = getattr(outcome, name, None)
+    if outcome is None or score is None:
+        return None
+    return [round(score.before, 4), round(score.after, 4) if outcome.applied or name == MIX_ERROR else None]
 
 
 def _largest_error(outcome: OutcomeResult) -> str:

@@ -36,6 +36,14 @@ function words(plot, values, bin, row) {
     const name = shows.slice(8);
     const known = values.measure[name][bin];
     lines.push(known ? `${name}: ${number(known[0])} (${number(known[1])} to ${number(known[2])})` : `${name}: not said`);
+  } else if (shows.startsWith("spread:")) {
+    const known = values[shows][bin];
+    lines.push(known ? `${shows.slice(7)}: ${number(known[1])} (eight of ten ${number(known[0])} to ${number(known[2])})` : "not known");
+  } else if (shows.startsWith("outcome:")) {
+    const known = values[shows][bin];
+    lines.push(!known ? "no labels" : `error ${known[0]}${known[1] === null ? "" : `, ${known[1]} with what was estimated`}`);
+  } else if (shows === "quality" && values.quality[row] !== undefined) {
+    lines.push(`${values.quality[row]}: ${percent(values.wrong[row][bin])}`);
   } else if (shows === "error") {
     lines.push(values.errors[bin] === null ? "no labels" : `error ${values.errors[bin]}`);
   } else if (shows === "events") {
@@ -44,6 +52,10 @@ function words(plot, values, bin, row) {
     lines.push(`${values.features[row]}: moved by ${values.effects[row][bin]}`);
   }
   return lines.join("\n");
+}
+
+function rows(plot, values) {
+  return plot.dataset.shows === "quality" ? values.quality.length : values.features.length;
 }
 
 function show(plot, bin, row, x, y) {
@@ -68,12 +80,12 @@ function under(event) {
   const values = plot && valuesOf(plot);
   if (!values) return null;
   const box = plot.getBoundingClientRect();
-  return { plot, values, box, ...cell(values, box, event) };
+  return { plot, values, box, ...cell(plot, values, box, event) };
 }
 
-function cell(values, box, event) {
+function cell(plot, values, box, event) {
   const bin = Math.floor(((event.clientX - box.left) / box.width) * values.time.length);
-  const row = Math.floor(((event.clientY - box.top) / box.height) * values.features.length);
+  const row = Math.floor(((event.clientY - box.top) / box.height) * rows(plot, values));
   return { bin: Math.min(Math.max(bin, 0), values.time.length - 1), row };
 }
 
@@ -91,7 +103,7 @@ function pressed(event) {
 }
 
 function dragged(event) {
-  drag.last = cell(drag.values, drag.box, event).bin;
+  drag.last = cell(drag.plot, drag.values, drag.box, event).bin;
   const [first, last] = [Math.min(drag.bin, drag.last), Math.max(drag.bin, drag.last)];
   const each = drag.box.width / drag.values.time.length;
   Object.assign(band.style, {
@@ -135,8 +147,8 @@ function keyed(event) {
   const last = values.time.length - 1;
   const from = shown && shown.plot === plot ? shown : { bin: last + 1, row: 0 };
   const bin = Math.min(Math.max(from.bin + (event.key === "ArrowRight") - (event.key === "ArrowLeft"), 0), last);
-  const rows = Math.max(values.features.length - 1, 0);
-  const row = Math.min(Math.max(from.row + (event.key === "ArrowDown") - (event.key === "ArrowUp"), 0), rows);
+  const lowest = Math.max(rows(plot, values) - 1, 0);
+  const row = Math.min(Math.max(from.row + (event.key === "ArrowDown") - (event.key === "ArrowUp"), 0), lowest);
   const box = plot.getBoundingClientRect();
   show(plot, bin, row, box.left + ((bin + 0.5) / values.time.length) * box.width, box.top + 20);
 }

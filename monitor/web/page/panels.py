@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from monitor.kinds import AnswerT_co, AnyReading
-from monitor.pages import distribution, moment, number, p_value, span
+from monitor.pages import distribution, moment, number, p_value, percent, span
 from monitor.web.page import charts
 from monitor.web.page.card import Card, within
 from monitor.web.page.timeline import Range, strip
@@ -22,6 +24,17 @@ MOST_FEATURES = 10
 MOST_DRAWN = 9
 """Distributions that are seen at once: more are folded away."""
 RECENT = 15
+LEAST_WRONG, MOST_WRONG = 0.001, 0.2
+"""Shares of what is wrong with the data at which colour begins, and is strongest."""
+QUALITY: Mapping[str, Callable[[AnyReading], float]] = {
+    "rejected": lambda reading: reading.quality.rejected,
+    "missing": lambda reading: reading.quality.missing,
+    "out of range": lambda reading: reading.quality.outside_range,
+    "new categories": lambda reading: reading.quality.new_categories,
+    "constant features": lambda reading: len(reading.quality.constant) / max(len(reading.features), 1),
+}
+"""A share each: of records; of values; of numbers, beyond those of the hold-out; of other values, unknown to it; of
+features, with one value in all events of the window."""
 
 Shown = Mapping[str, Any]
 Panel = Callable[[Card[Any]], Shown | None]
@@ -117,6 +130,46 @@ def events(card: Card[Any]) -> Shown:
     return {"latest": card.latest, "lost": lost, "chart": charts.flow(card.bins)}
 
 
+def quality(card: Card[Any]) -> Shown:
+    """What is plainly wrong with the data: now, at most, and over time."""
+    latest, bins = card.latest, card.bins
+    shares = {name: [share(reading) for reading in card.readings] for name, share in QUALITY.items()}
+    wrong = [name for name, over_time in shares.items() if any(over_time)]
+    worst = [np.array([max(map(QUALITY[name], group)) for group in bins.groups]) for name in wrong]
+    levels = [charts.heat_level(over_time, LEAST_WRONG, MOST_WRONG) for over_time in worst]
+    over = [reading.volume for reading in card.readings if reading.volume is not None]
+    several = card.choice.window is None and len(bins.groups) > 1
+    return {
+        "heads": ("share of", "last window", "most in the windows shown") if several else ("share of", "this window"),
+        "rows": [
+            (name, *map(percent, (over_time[-1], max(over_time)) if several else over_time[-1:]))
+            for name, over_time in shares.items()
+        ],
+        "wrong": wrong,
+        "chart": charts.heated(bins, levels, f"Data quality over {len(bins.readings)} windows", "quality")
+        if levels and several
+        else None,
+        "levels": range(1, charts.HEAT_LEVELS + 1),
+        "features": _wrong_features(latest),
+        "volume": None if latest.volume is None else (latest.volume, min(over), max(over)),
+        "values": {"quality": wrong, "wrong": [[round(float(share), 4) for share in row] for row in worst]},
+    }
+
+
+def _wrong_features(latest: AnyReading) -> list[tuple[str, str]]:
+    """Each that has values which no hold-out event had, or one value only, and what is wrong with it."""
+    said = [
+        (name, f"{percent(share)} {words}")
+        for name, found in latest.quality.features.items()
+        for share, words in (
+            (found.outside_range, "of its values lie outside the hold-out's range"),
+            (found.new_categories, "of its values are categories that the hold-out does not have"),
+        )
+        if share
+    ]
+    return [*said, *((name, "has the same value in all events") for name in latest.quality.constant)]
+
+
 def counts(card: Card[Any]) -> Shown:
     """What became of the events of one window, and who made it out of what."""
     latest = card.latest
@@ -199,6 +252,6 @@ def recent(card: Card[Any]) -> Shown:
     return {"rows": rows}
 
 
-COMMON: tuple[Panel, ...] = (headline, alarms, verdicts, features, events, trust, recent)
+COMMON: tuple[Panel, ...] = (headline, alarms, verdicts, features, events, quality, trust, recent)
 """The panels of a kind that has none of its own."""
-COMMON_OF_WINDOWS: tuple[Panel, ...] = (headline, inputs, scores, counts, trust)
+COMMON_OF_WINDOWS: tuple[Panel, ...] = (headline, inputs, scores, counts, quality, trust)

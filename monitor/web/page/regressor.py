@@ -1,8 +1,11 @@
 """The panels of a regressor's stream: the error of the predictions, and the labels."""
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from monitor.kinds import RelationAnswer
+from monitor.limits import SKETCHES_REMEMBERED
 from monitor.pages import DrawnPath, number
 from monitor.web.page import panels
 from monitor.web.page.card import Card
@@ -23,6 +26,24 @@ def error(card: RegressorCard) -> Shown:
     }
 
 
+def predictions(card: RegressorCard) -> Shown | None:
+    """How the predictions were distributed over time, beside those of the hold-out."""
+    known = {each.key.id: card.track.sketches(each.key.id) for each in card.readings[-SKETCHES_REMEMBERED:]}
+    sketches = {name: next(iter(each.scores.values())) for name, each in known.items() if each and each.scores}
+    if not sketches:
+        return None
+    quantiles = {name: _quantiles(sketch.edges, sketch.counts) for name, sketch in sketches.items()}
+    spreads = [_mean_of([quantiles.get(reading.key.id) for reading in group]) for group in card.bins.groups]
+    newest = list(sketches.values())[-1]
+    return _spread("predictions", card.bins, spreads, _quantiles(newest.edges, newest.reference)[1])
+
+
+def residuals(card: RegressorCard) -> Shown | None:
+    """Label minus prediction over time, where labels tell."""
+    spreads = [_mean_of([reading.answer.residuals for reading in group]) for group in card.bins.groups]
+    return _spread("label minus prediction", card.bins, spreads, 0.0) if any(spreads) else None
+
+
 def segments(card: RegressorCard) -> Shown | None:
     """The segments, with the error of their predictions."""
     return panels.segments_by(
@@ -35,9 +56,12 @@ PANELS: tuple[Panel, ...] = (
     panels.alarms,
     panels.verdicts,
     error,
+    residuals,
+    predictions,
     panels.features,
     segments,
     panels.events,
+    panels.quality,
     panels.trust,
     panels.recent,
 )
@@ -60,3 +84,40 @@ def error_chart(bins: Bins, reference: float) -> Chart | None:
         marks.append(DrawnPath("truth", frame.dots(xs[known], corrected[known])))
     label = f"Error of the predictions over {len(bins.readings)} windows, reference {number(reference)}"
     return Chart(label, "chart", "error", tuple(marks), top=number(top), bottom="0")
+
+
+Spread = tuple[float, float, float]
+"""The 10 %, 50 % and 90 % quantiles."""
+
+
+def _quantiles(edges: Sequence[float], cells: Sequence[float]) -> Spread:
+    """Of a sketch: what lies below and above all edges is taken to lie on them."""
+    below = np.cumsum(cells)[: len(edges)] / max(float(np.sum(cells)), 1e-12)
+    low, middle, high = np.interp([0.1, 0.5, 0.9], below, edges).tolist()
+    return low, middle, high
+
+
+def _mean_of(spreads: Iterable[Spread | None]) -> Spread | None:
+    known = [spread for spread in spreads if spread is not None]
+    if not known:
+        return None
+    low, middle, high = np.mean(known, axis=0).tolist()
+    return low, middle, high
+
+
+def _spread(name: str, bins: Bins, spreads: Sequence[Spread | None], usual: float) -> Shown:
+    """The middle of something over time, with what eight of ten lie in, and where it usually lies."""
+    low, middle, high = np.array([spread or (np.nan,) * 3 for spread in spreads]).T
+    there = np.isfinite(middle)
+    ends = [float(np.min([*low[there], usual])), float(np.max([*high[there], usual]))]
+    margin = max(0.08 * (ends[1] - ends[0]), 1e-9)
+    frame, xs = bins.frame(low=ends[0] - margin, high=ends[1] + margin), bins.middles
+    marks = [DrawnPath("source", frame.level(usual))]
+    marks += [DrawnPath("band", frame.band(xs[run], low[run], high[run])) for run in runs(there)]
+    marks += [DrawnPath("line", frame.line(xs[run], middle[run])) for run in runs(there)]
+    label = f"{name} over {len(bins.readings)} windows, the middle now {number(middle[there][-1])}"
+    chart = Chart(
+        label, "chart", f"spread:{name}", tuple(marks), top=number(ends[1] + margin), bottom=number(ends[0] - margin)
+    )
+    rounded = [None if spread is None else [float(f"{value:.4g}") for value in spread] for spread in spreads]
+    return {"chart": chart, "values": {f"spread:{name}": rounded}}
