@@ -535,8 +535,15 @@ SHORT_BLOCK = 0.25
 # believed to differ: so are 3 to 9 in 100 references of independent events, which their blocks' own law holds for too.
 EXCHANGEABLE = 2.5
 
-# Blocks below which nothing is made of how they differ: of six, one window in three was a false alarm.
-FEWEST_BLOCKS = 10
+# Blocks below which nothing is made of how they differ: of two or three windows' lengths as many parts are known, and
+# what is known of so few windows a law with one or two degrees of freedom says: hardly anything is a shift then.
+FEWEST_BLOCKS = 6
+
+# A hold-out of fewer windows' lengths is cut into parts of them, and every verdict but `stable` says that it is short.
+WHOLE_BLOCKS = 10
+
+# Windows that the recent normal has to have seen before it judges one: of six, one window in three was a false alarm.
+FEWEST_RECENT = 10
 
 # Where a hold-out holds few windows' lengths its blocks are parts of them, with at least so many events: in fewer a
 # class mix is hardly known. A part is not held against its neighbours: it leaves out a window's length, and with fewer
@@ -544,9 +551,15 @@ FEWEST_BLOCKS = 10
 SHORTEST_PART = 30
 FEWEST_STRETCHES = 3
 
-# A block is weighed by a covariance in which none of its rows has a part: every fifth stretch is left out at a time.
-# With fewer folds the covariance is of fewer rows than a window's, with more each costs an inverse.
-FOLDS = 5
+# Neighbouring blocks that vary as one make up a stretch, but so many stretches stay: of a trend that lasts all through
+# the hold-out all blocks would be one otherwise, and nothing be known.
+STRETCHES_KEPT = 5
+
+# A block is weighed by a covariance in which none of its rows has a part: of up to so many stretches each is left out
+# by itself, as for a window, of more every thirtieth. With five folds a fifth of the other blocks was left out with it,
+# varied by more than in the covariance of a window, and hid by how much it differs itself (in the indoor climate of a
+# house blocks lay a third nearer than windows of the same days).
+FOLDS = 30
 
 # A feature of which so large a share of a block's values occurs in no other block is a calendar, a counter or an
 # identifier: dates scored .76 to .90, features of real streams at most .02. Looked at in eight cells a block.
@@ -556,6 +569,10 @@ CALENDAR_CELLS = 8
 # Windows that the recent normal is judged by: with forty the level lags behind a stream that drifts, and with ten a
 # window has to be twice as far off to be told.
 RECENT_WINDOWS = 20
+
+# Windows over which it is remembered by how much windows differ at all: a storm a year is beyond the law of twenty calm
+# weeks, and not beyond that of a hundred.
+RECENT_LONG = 100.0
 
 # Neighbouring windows are alike: twenty of them know how much windows vary as well as ten independent ones would. So
 # three calm streams of four came below their level, and all of them had been above it.

@@ -193,7 +193,7 @@ def _assessed(
         label_shift_fits=diagnosis.label_shift_fits,
         mix_moved=moved,
         unknown_class=diagnosis.unknown_class,
-        inputs_explain=diagnosis.explained,
+        inputs_explain=diagnosis.explained or diagnosis.inputs_differ,
     )
     verdict = decide(evidence)
     factors = chosen.priors / reference.source_priors if diagnosis.label_shift_fits and moved else np.zeros(0)

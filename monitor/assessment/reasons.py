@@ -8,7 +8,7 @@ from monitor.arrays import Vector
 from monitor.assessment.verdict import Verdict
 from monitor.priors import PriorEstimate
 from monitor.shifts import Blocks, Diagnosis, Explanation, Move, cohen_w
-from monitor.tolerances import FEWEST_BLOCKS, MINIMUM_EVENTS, MIX_FLOOR
+from monitor.tolerances import MINIMUM_EVENTS, MIX_FLOOR, WHOLE_BLOCKS
 
 RARE = 0.05
 """Of two classes a rarer one is what people look for: its share is told, whether it rose or fell."""
@@ -24,7 +24,7 @@ def too_few(events: int, unusable: int) -> tuple[str, ...]:
 
 def short_hold_out(blocks: Blocks | None) -> tuple[str, ...]:
     """Why a verdict other than `stable` is less sure than it looks: the hold-out is only some windows long."""
-    if blocks is None or (blocks.parts == 1 and blocks.number >= FEWEST_BLOCKS):
+    if blocks is None or (blocks.parts == 1 and blocks.number >= WHOLE_BLOCKS):
         return ()
     length = (
         f"the hold-out is only {blocks.stretches} times as long as a window"
@@ -64,11 +64,19 @@ def reasons(
         lie = f"about {unknown.mass:.1%} ({low:.1%} to {high:.1%}) of the events lie where no class was{where}"
         return (lie, f"{misfit}; without these events most of that goes")
     if verdict is Verdict.COVARIATE_SHIFT:
-        unmoved = "the class mix that the other inputs show has not moved"
-        return (*moved, "the other inputs hardly tell the class mix: it may have moved too" if mix_vague else unmoved)
+        return (*(moved or (misfit,)), *_mix_beside_inputs(diagnosis, mix_vague))
     if verdict is Verdict.PRIOR_AND_COVARIATE_SHIFT:
         return (*moved, *mix)
     return (misfit, *_unexplained(diagnosis, moved, exchanged))
+
+
+def _mix_beside_inputs(diagnosis: Diagnosis, mix_vague: bool) -> tuple[str, ...]:
+    """What is known of the class mix where inputs moved."""
+    if diagnosis.rest is None:
+        together = "inputs differ together by more than blocks of the hold-out do, and not by a few of them alone"
+        return (together, "whether the class mix moved cannot be told")
+    unmoved = "the class mix that the other inputs show has not moved"
+    return ("the other inputs hardly tell the class mix: it may have moved too" if mix_vague else unmoved,)
 
 
 def _unexplained(diagnosis: Diagnosis, moved: tuple[str, ...], exchanged: tuple[str, str] | None) -> tuple[str, ...]:

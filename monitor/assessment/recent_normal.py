@@ -4,7 +4,8 @@ A stream that drifts is some day no longer as it was in the reference, and then 
 so of every window. The recent normal forgets: it is an exponential mean of the profiles of windows (`window_profile`),
 with the memory, of 2, 4, 8 or 16 windows, that has foretold the last twenty best. A window is not normal where the
 statistic T of its difference from that mean is larger than those of the last twenty windows were, by Student's law of
-their logarithms; its class mix has moved where it is farther from the mean's than theirs were, by Hotelling's law. The
+their logarithms, and than those of about the last hundred: twenty windows may all have been quieter than usual. Its
+class mix has moved where it is farther from the mean's than theirs were, by Hotelling's law. The
 normal begins with the blocks of the reference's hold-out, in their order; without blocks it has to see some windows.
 
 Windows that are not normal take part too: what stays becomes normal after some windows, and the reference goes on
@@ -32,12 +33,13 @@ from monitor.assessment.reasons import NAMED, p_text
 from monitor.assessment.verdict import Evidence, Verdict, decide
 from monitor.shifts import Law, Lens, WindowProfile, cohen_w, holm, lens, prepare
 from monitor.tolerances import (
-    FEWEST_BLOCKS,
+    FEWEST_RECENT,
     FIT_FLOOR,
     LEAST_ROWS,
     MIX_FLOOR,
     RECENT_CAP,
     RECENT_INDEPENDENT,
+    RECENT_LONG,
     RECENT_WINDOWS,
     VERDICT_LEVEL,
 )
@@ -68,6 +70,8 @@ class RecentNormal(msgspec.Struct, frozen=True):
     """By what the class mix of each was off."""
     unknown: tuple[bool, ...] = ()
     """Whether it had an unknown class."""
+    long: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """What many windows before say of ln T: what they are worth in windows, mean and variance."""
 
     @property
     def profiles(self) -> Matrix:
@@ -138,6 +142,7 @@ def begun(of_reference: Lens) -> RecentNormal:
             normal = msgspec.structs.replace(
                 normal,
                 statistics=_longer(normal.statistics, statistic),
+                long=_with_log(normal.long, statistic),
                 input_statistics=inputs,
                 gaps=_longer(normal.gaps, tuple(gap.tolist())),
             )
@@ -161,6 +166,7 @@ def judged(
     after = msgspec.structs.replace(
         _with_window(normal, away, share=math.exp((statistic - away.statistic) / 2)),
         statistics=_longer(normal.statistics, statistic),
+        long=_with_log(normal.long, statistic),
         input_statistics=_longer(inputs, _capped(away.inputs, _law(inputs))) if profile.inputs.size else (),
         gaps=_longer(normal.gaps, tuple(away.profile.shares.tolist())),
         unknown=_longer(normal.unknown, reference is Verdict.UNKNOWN_CLASS),
@@ -204,7 +210,7 @@ def _away(normal: RecentNormal, profile: WindowProfile) -> _Away:
         squares=squares,
         profile=away,
         mean=means[best],
-        law=_law(normal.statistics),
+        law=_law_beside(normal.statistics, normal.long),
         statistic=_log(float(squares[best]) / unit),
         inputs=_log(own / unit),
         unit=unit,
@@ -233,7 +239,7 @@ def _baseline(normal: RecentNormal, away: _Away, reference: Verdict, named: Exam
             label_shift_fits=fits,
             mix_moved=mix_moved,
             unknown_class=reference is Verdict.UNKNOWN_CLASS and sum(normal.unknown) <= len(normal.unknown) / 2,
-            inputs_explain=explained,
+            inputs_explain=explained or bool(moved) or (not fits and _inputs_differ(normal, away, level)),
         )
     )
     names = tuple(named.features[j] for j in moved)
@@ -289,6 +295,12 @@ def _moved(normal: RecentNormal, away: _Away, level: float) -> tuple[list[int], 
         first = int(features[worst])
         moved = [first, *(j for j in moved if j != first)]
     return moved, explained
+
+
+def _inputs_differ(normal: RecentNormal, away: _Away, level: float) -> bool:
+    """Whether the inputs differ together, whatever the scores do."""
+    law = _law(normal.input_statistics)
+    return law is not None and bool(away.profile.inputs.size) and law.p_value(math.exp(away.inputs)) < level
 
 
 def _squares(values: Vector, of_feature: Labels, features: Labels) -> Vector:
@@ -356,7 +368,20 @@ def _best(normal: RecentNormal) -> int:
 
 def _law(before: Sequence[float]) -> Law | None:
     """None while too few windows are known."""
-    return Law.of_logs(before, RECENT_INDEPENDENT) if len(before) >= FEWEST_BLOCKS else None
+    return Law.of_logs(before, RECENT_INDEPENDENT) if len(before) >= FEWEST_RECENT else None
+
+
+def _law_beside(before: Sequence[float], long: tuple[float, float, float]) -> Law | None:
+    """The law of the last windows, with no smaller mean and spread than many windows had before."""
+    law, (_, mean, variance) = _law(before), long
+    return None if law is None else replace(law, mean=max(law.mean, mean), spread=max(law.spread, math.sqrt(variance)))
+
+
+def _with_log(long: tuple[float, float, float], log: float) -> tuple[float, float, float]:
+    """Mean and variance with one value more; those of long ago are forgotten."""
+    windows = long[0] * (1 - 1 / RECENT_LONG) + 1
+    away = log - long[1]
+    return windows, long[1] + away / windows, (1 - 1 / windows) * (long[2] + away**2 / windows)
 
 
 def _capped(log: float, law: Law | None) -> float:

@@ -5,7 +5,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,16 @@ from monitor.events.timestamps import NO_TIME, from_epoch
 from monitor.limits import BLOCKS_KEPT, LATEST_BLOCKS
 from monitor.ports.options import duration, duration_text
 from monitor.priors import HoldOut
-from monitor.shifts import Blocks, FeatureProfile, Prepared, SortedColumn, elsewhere, mapped_rows
+from monitor.shifts import (
+    Blocks,
+    BlockSums,
+    FeatureProfile,
+    Prepared,
+    SortedColumn,
+    alike_neighbours,
+    elsewhere,
+    mapped_rows,
+)
 from monitor.tolerances import (
     BLOCK_CELLS,
     BLOCKS_ADVISED,
@@ -32,6 +41,8 @@ from monitor.tolerances import (
     MINIMUM_EVENTS,
     SHORT_BLOCK,
     SHORTEST_PART,
+    STRETCHES_KEPT,
+    WHOLE_BLOCKS,
 )
 from monitor.windows import Window
 
@@ -148,7 +159,7 @@ def cut(block: Block, rows: int, times: Labels | None = None) -> Cut:
 
 def _parts(windows: int, events: float) -> int:
     """Into how many blocks each of so many windows' lengths with so many events is cut."""
-    if windows >= FEWEST_BLOCKS:
+    if windows >= WHOLE_BLOCKS:
         return 1
     parts = min(math.ceil(BLOCKS_ADVISED / windows), int(events / SHORTEST_PART))
     return parts if windows * parts >= FEWEST_BLOCKS else 1
@@ -208,6 +219,10 @@ def summarised(
     edges = np.searchsorted(cut.of_row[order], np.arange(cut.number + 1))
     members = [order[low:high] for low, high in pairwise(edges)]
     counts = cut.class_counts(rows.labels, classes)
+    sums = np.stack(
+        [_by_class(mapped_rows(_taken(rows, each), reference), rows.labels[each], classes) for each in members]
+    )
+    cut = _with_neighbours(cut, BlockSums(sums, counts, cut.stretch, whole_windows=cut.parts == 1), reference)
     columns = np.zeros((rows.labels.size, 0)) if rows.features is None else rows.features
     compared = [
         _compared(columns[:, j], profile, rows.labels, cut, counts) for j, profile in enumerate(reference.features)
@@ -222,9 +237,7 @@ def summarised(
         ends=cut.ends,
         of_sample=cut.of_row[sampled],
         counts=counts,
-        sums=np.stack(
-            [_by_class(mapped_rows(_taken(rows, each), reference), rows.labels[each], classes) for each in members]
-        ),
+        sums=sums,
         distances=np.array([apart for apart, _ in compared]).reshape(-1, cut.number).T,
         score_distances=np.array([apart for apart, _ in scores]).T,
         missing=np.array([absent for _, absent in compared]).reshape(-1, cut.number).T,
@@ -235,13 +248,26 @@ def summarised(
     )
 
 
+def _with_neighbours(cut: Cut, blocks: BlockSums, reference: Prepared) -> Cut:
+    """The same with neighbouring blocks that vary as one in one stretch.
+
+    Between its neighbours a block of a stream that drifts lies nearer to the others than any window after the hold-out
+    will lie to all of them.
+    """
+    if cut.parts > 1 or cut.number < FEWEST_BLOCKS:
+        return cut
+    together = min(alike_neighbours(reference.moments, blocks), max(cut.number // STRETCHES_KEPT, 1))
+    stretches = -(-cut.number // together)
+    return replace(cut, stretch=np.arange(cut.number) * stretches // cut.number)
+
+
 def calendar(cut: Cut, features: Matrix, profiles: Sequence[FeatureProfile]) -> dict[int, str]:
     """The features that tell when an event was and not what, in words.
 
     They only ever rise, or fall: a year, a counter. Or a block's values occur in no other block: a date, an identifier.
     Numbers are looked at in equally filled cells, a few for each block.
     """
-    if cut.number < FEWEST_BLOCKS:
+    if cut.number < WHOLE_BLOCKS:
         return {}
     calendar = {j: _tells_when(cut, features[:, j], profile) for j, profile in enumerate(profiles)}
     return {

@@ -101,7 +101,9 @@ def _odd(reference: Reference, matches: BlockMatches) -> list[Found]:
         return []
     away = {profile.feature.name: _by_others(np.log(np.maximum(blocks.distances[:, j], 1e-9)))
             for j, profile in enumerate(reference.features)}  # fmt: skip
-    away |= {f"the share of {name}": np.abs(_by_others(matches.gaps[:, y])) for y, name in enumerate(reference.classes)}
+    away |= {
+        f"the share of {name}": np.abs(_by_others(blocks.shares[:, y])) for y, name in enumerate(reference.classes)
+    }
     names, scores = list(away), np.stack(list(away.values()))
     whole = _by_others(np.log(np.maximum(matches.statistics, 1e-300)))
     worst = np.maximum(whole, scores.max(axis=0))

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from monitor.shifts.balancing import balancing_weights, worth
-from monitor.shifts.blocks import Blocks, elsewhere
+from monitor.shifts.blocks import Blocks, BlockSums, elsewhere
 from monitor.shifts.columns import KnownColumns, SortedColumn, column_of
 from monitor.shifts.comparable import (
     ShiftReference,
@@ -19,7 +19,7 @@ from monitor.shifts.detector_value import DetectorValue
 from monitor.shifts.diagnosis import Diagnosis, diagnose, one_mix_explains
 from monitor.shifts.evidence import SeriesEvidence, windows_to_notice
 from monitor.shifts.feature_tests import Move
-from monitor.shifts.fit import Match, Tested, cohen_w
+from monitor.shifts.fit import Match, Tested, alike_neighbours, cohen_w
 from monitor.shifts.novelty import Novelty
 from monitor.shifts.outline import Outline, follow
 from monitor.shifts.prepared import Prepared, mapped_rows, prepare, shares_inside
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SINGLE",
+    "BlockSums",
     "Blocks",
     "ColumnQuality",
     "DetectorValue",
@@ -62,6 +63,7 @@ __all__ = [
     "VersatileTreeClassifier",
     "WindowProfile",
     "WrittenColumn",
+    "alike_neighbours",
     "balancing_weights",
     "coarsened_table",
     "cohen_w",

@@ -86,7 +86,7 @@ class Blocks:
     @property
     def mapped(self) -> "BlockSums":
         """What `BlockSums` makes of them."""
-        return BlockSums(self.sums, self.counts, self.stretch)
+        return BlockSums(self.sums, self.counts, self.stretch, whole_windows=self.parts == 1)
 
     @property
     def events(self) -> Vector:
@@ -144,9 +144,11 @@ class BlockSums:
     sums: NDArray[np.float64]
     counts: Matrix
     stretch: Labels
+    whole_windows: bool
+    """Whether each block is as long as a window."""
 
     @classmethod
-    def reduced(cls, rows: Matrix, labels: Labels, of_row: Labels, stretch: Labels, classes: int) -> Self:
+    def reduced(cls, rows: Matrix, labels: Labels, of_row: Labels, cut: Blocks, classes: int) -> Self:
         """From mapped rows and the block of each, -1 for none; a block without rows is left out."""
         inside = np.flatnonzero(of_row >= 0)
         blocks, block = np.unique(of_row[inside], return_inverse=True)
@@ -158,7 +160,7 @@ class BlockSums:
         there = counts > 0
         sums[there] = np.add.reduceat(rows[inside[order]], (np.cumsum(counts) - counts)[there], axis=0)
         of_class = counts.reshape(number, classes).astype(np.float64)
-        return cls(sums.reshape(number, classes, -1), of_class, stretch[blocks])
+        return cls(sums.reshape(number, classes, -1), of_class, cut.stretch[blocks], whole_windows=cut.parts == 1)
 
     def at(self, coordinates: Labels) -> Self:
         """The same for some of the coordinates."""
@@ -169,15 +171,13 @@ class BlockSums:
         return replace(self, sums=self.sums[picked], counts=self.counts[picked], stretch=self.stretch[picked])
 
     @property
-    def whole_windows(self) -> bool:
-        """Whether each block is as long as a window."""
-        return np.unique(self.stretch).size == self.stretch.size
+    def stretches(self) -> int:
+        """How many there are."""
+        return np.unique(self.stretch).size
 
     @property
-    def windows(self) -> Self:
-        """The stretches as blocks; themselves, where each block is one."""
-        if self.whole_windows:
-            return self
+    def joined(self) -> Self:
+        """The stretches as blocks."""
         stretches, number = np.unique(self.stretch, return_inverse=True)
         sums = np.zeros((stretches.size, *self.sums.shape[1:]))
         counts = np.zeros((stretches.size, self.counts.shape[1]))

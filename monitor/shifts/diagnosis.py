@@ -55,6 +55,8 @@ class Diagnosis:
     unknown_class: bool
     explained: bool
     """Whether a shift of a few features, each explained, restores the rest."""
+    inputs_differ: bool
+    """Whether it is the inputs that differ by more than blocks of the hold-out do: one of them, or all together."""
     mean: Vector
     """Of the feature map before scaling: what windows are held against each other by."""
     seen: Looked
@@ -97,7 +99,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         unknown = novelty(reference.landscape, seen.standardised, priors)
         # What is no more than sampling makes of it is not more than time does either: a millisecond saved.
         if (held := reference.hold_out) is not None and unknown.p_value < UNKNOWN_LEVEL:
-            unknown = between_blocks(unknown, reference.landscape, reference.labels, held.of_sample, held.stretch)
+            unknown = between_blocks(unknown, reference.landscape, reference.labels, held)
     restored = mapped is not None and mapped.p_value >= level
     unknown_class = (
         not (fits or restored)
@@ -118,6 +120,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         unknown=unknown,
         unknown_class=unknown_class,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
+        inputs_differ=not fits and whole.natural and _inputs_differ(seen, reference, tested, level),
         mean=seen.mean * reference.moments.scale,
         seen=seen,
     )
@@ -211,6 +214,18 @@ def _rest(seen: Looked, reference: Prepared, tested: tuple[Move, ...], whole: Ma
             return alone
     suspects = dict.fromkeys([*_suspects(tested), *_farthest_out(seen, reference, whole)])
     return search.rest(seen, reference, list(suspects), level)
+
+
+def _inputs_differ(seen: Looked, reference: Prepared, tested: tuple[Move, ...], level: float) -> bool:
+    """Whether an input has moved, or the inputs without the scores differ by more than blocks of the hold-out do.
+
+    Where blocks differ, nature moves many inputs at once and bends how they go together: that no few of them restore
+    the rest is no riddle there. Only a window whose inputs are as they were is one.
+    """
+    if any(move.distribution_moved or move.missing_moved for move in tested):
+        return True
+    match = search.without_scores(seen, reference)
+    return match is not None and _misfits(match, level)
 
 
 def _farthest_out(seen: Looked, reference: Prepared, whole: Match) -> list[int]:

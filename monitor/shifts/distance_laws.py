@@ -10,13 +10,16 @@ is what real time adds, whatever the size of a window; and in one that counts fo
 Student's law about the blocks' mean, moved by ln sqrt((x^2 + s^2 / m) / mean D_jk^2).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.optimize import brentq
+from scipy.special import digamma, polygamma
 
 from monitor.arrays import Vector
+from monitor.shifts.blocks import Blocks
 from monitor.shifts.columns import Column, SortedColumn
 from monitor.shifts.fit import block_matches
 from monitor.shifts.prepared import Prepared
@@ -29,6 +32,10 @@ BRIDGES, BRIDGE_SEED = 400, 19
 """Drawn where values are tied: their mean is known to 1.5 %."""
 LEAST_DISTANCE = 0.25
 """A block is as far from the others as a quarter of what sampling makes, at least."""
+FEWEST_ALIKE = 3
+"""Features whose spreads say how alike spreads are."""
+MOST_ALIKE = 60.0
+"""Degrees of freedom that the spreads of others are worth at most: features are not independent of each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +50,8 @@ class DistanceLaw:
     """x^2."""
     sampling: float
     """s^2."""
-    missing_mean: float
-    missing_spread: float
-    blocks: int
+    missing: Law | None
+    """Of the share of missing values beyond what the class mix leads to expect; None where no block had any."""
 
     def p_value(self, distance: float, rows: float) -> float:
         """The p-value of a distance in a window that counts for so many rows; 0 where there is nothing but sampling."""
@@ -54,16 +60,9 @@ class DistanceLaw:
         moved = np.log((self.beyond + self.sampling / rows) / self.square) / 2
         return replace(self.law, mean=self.law.mean + float(moved)).p_value(distance)
 
-    def worth(self, windows: int) -> "DistanceLaw":
-        """The same where the blocks are parts of so many windows."""
-        return replace(self, law=None if self.law is None else self.law.worth(windows), blocks=windows)
-
     def missing_p(self, beyond: float) -> float:
         """The p-value of a share of missing values that is so much beyond what the class mix leads to expect."""
-        if self.missing_spread == 0:
-            return 0.0
-        away = abs(beyond - self.missing_mean) / (self.missing_spread * np.sqrt(1 + 1 / self.blocks))
-        return float(2 * stdtr(self.blocks - 1, -away))
+        return 0.0 if self.missing is None else self.missing.p_value(abs(beyond))
 
 
 @lru_cache(maxsize=64)
@@ -73,8 +72,10 @@ def distance_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     if blocks is None:
         return ()
     pairs = zip(reference.features, blocks.distances.T, blocks.missing.T, strict=True)
-    laws = (_law(*each, blocks.mapped.rows, reference.source_priors, varied=_varied(reference)) for each in pairs)
-    return tuple(law.worth(blocks.stretches) for law in laws)
+    laws = [_law(*each, blocks, reference.source_priors, varied=_varied(reference)) for each in pairs]
+    tested = [j for j in range(len(laws)) if j not in reference.untested]
+    together = dict(zip(tested, _alike([laws[j].law for j in tested]), strict=True))
+    return tuple(replace(law, law=together.get(j, law.law)) for j, law in enumerate(laws))
 
 
 @lru_cache(maxsize=64)
@@ -85,9 +86,30 @@ def score_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
         return ()
     never = np.zeros(blocks.number)
     pairs = zip(reference.posteriors, blocks.score_distances.T, strict=True)
-    rows, priors = blocks.mapped.rows, reference.source_priors
-    laws = (_law(*each, never, rows, priors, varied=_varied(reference)) for each in pairs)
-    return tuple(law.worth(blocks.stretches) for law in laws)
+    return tuple(_law(*each, never, blocks, reference.source_priors, varied=_varied(reference)) for each in pairs)
+
+
+def _alike(laws: Sequence[Law | None]) -> list[Law | None]:
+    """The laws with spreads that are drawn towards that of all, as far as they are alike (Smyth 2004).
+
+    With ln s_j^2 - psi(v / 2) + ln(v / 2) of mean e and variance w: psi'(d / 2) = w - psi'(v / 2),
+    ln s_0^2 = e + psi(d / 2) - ln(d / 2), and s_j^2 -> (d s_0^2 + v s_j^2) / (d + v) with v + d degrees of freedom. A
+    few blocks that happen to be equally far from the others in one feature do not make the next one a shift.
+    """
+    known = [law for law in laws if law is not None and law.spread > 0]
+    if len(known) < FEWEST_ALIKE:
+        return list(laws)
+    own = known[0].degrees
+    logs = np.log([law.spread**2 for law in known]) - digamma(own / 2) + np.log(own / 2)
+    beyond = max(float(logs.var(ddof=1) - polygamma(1, own / 2)), float(polygamma(1, MOST_ALIKE / 2)))
+    prior = 2 * float(brentq(lambda half: float(polygamma(1, half)) - beyond, 1e-3, MOST_ALIKE))
+    square = float(np.exp(logs.mean() + digamma(prior / 2) - np.log(prior / 2)))
+
+    def drawn(law: Law) -> Law:
+        together = (prior * square + own * law.spread**2) / (prior + own)
+        return replace(law, spread=float(np.sqrt(together)), degrees=own + prior)
+
+    return [None if law is None else drawn(law) for law in laws]
 
 
 def _varied(reference: Prepared) -> bool:
@@ -100,19 +122,23 @@ def _law(
     feature: Column,
     distances: Vector,
     missing: Vector,
-    rows: Vector,
+    blocks: Blocks,
     priors: Vector,
     *,
     varied: bool,
 ) -> DistanceLaw:
-    rows = np.maximum(rows * (1 - float(priors @ feature.missing)), 1.0)
+    absent = float(priors @ feature.missing)
+    rows = np.maximum(blocks.mapped.rows * (1 - absent), 1.0)
     number, square = distances.size, float((distances**2).mean())
     mean, spread, sampling = _under_sampling(feature, float(np.median(rows)))
     z = (float((np.sqrt(rows) * distances).mean()) - mean) / (spread / np.sqrt(number))
     beyond = max(square - sampling * float((1 / rows).mean()), 0.0)
     # Of a block that happens to be just like the others only that is known, and not how much.
     law = Law.of(np.maximum(distances, LEAST_DISTANCE * mean / np.sqrt(rows))) if varied or z >= EXCHANGEABLE else None
-    return DistanceLaw(law, square, beyond, sampling, float(missing.mean()), float(missing.std(ddof=1)), number)
+    least = LEAST_DISTANCE * np.sqrt(absent * (1 - absent) / blocks.events)
+    of_missing = Law.of(np.maximum(np.abs(missing), least)) if missing.any() else None
+    worth = (None if each is None else each.worth(blocks.stretches) for each in (law, of_missing))
+    return DistanceLaw(next(worth), square, beyond, sampling, next(worth))
 
 
 def _under_sampling(feature: Column, rows: float) -> tuple[float, float, float]:

@@ -151,7 +151,9 @@ def block_matches(moments: Moments) -> BlockMatches | None:
     law = Law.of(statistics) if known.varied else None
     if law is not None and not blocks.whole_windows:
         # A window varies by more than its parts in directions in which these hardly show it.
-        law = Law.of(_by_each_other(moments, blocks.windows, known)[0]).no_less_than(law)
+        law = Law.of(_by_each_other(moments, blocks.joined, known)[0]).no_less_than(law)
+    elif law is not None:
+        law = law.worth(blocks.stretches)
     _, spread, _ = least_squares(moments.means.T, moments.means[0], known.sampling)
     return BlockMatches(
         variation=shrunk(known.scaled, known.products, float(known.rows.mean())) if known.varied else None,
@@ -160,7 +162,7 @@ def block_matches(moments: Moments) -> BlockMatches | None:
         gaps=gaps,
         spread=spread @ known.covariance @ spread.T + np.diag(pi) - np.outer(pi, pi),
         rows=known.rows,
-        windows=blocks.windows.stretch.size,
+        windows=blocks.stretches,
     )
 
 
@@ -251,6 +253,31 @@ def exchangeable(products: Matrix, b: Matrix) -> bool:
     pairs = products[np.triu_indices(number, 1)] + t1 / (number - 1)
     alike = (float((pairs**2).sum()) - pairs.size * t2) / np.sqrt(pairs.size * (2 * t2**2 + 6 * t4))
     return bool(max(far, alike) < EXCHANGEABLE)
+
+
+def alike_neighbours(moments: Moments, blocks: BlockSums) -> int:
+    """How many neighbouring blocks vary as one: the autocorrelation time of their residuals.
+
+    With r_l the mean product z_k' z_(k+l) relative to the mean square, both beside what leaving one out makes of them,
+
+        1 + 2 sum_l r_l,   up to the first lag whose r_l is no more than chance,
+
+    is by how much the mean of autocorrelated blocks varies more than that of independent ones. 1 for blocks that differ
+    no more than samples do.
+    """
+    sampling, scaled = ridged_inverse(moments.covariance), _scaled(moments, blocks)
+    products, number = scaled @ sampling @ scaled.T, len(scaled)
+    if exchangeable(products, sampling @ moments.covariance):
+        return 1
+    square = float(np.trace(products)) / number
+    effective = float(np.trace(products)) ** 2 / float((products**2).sum())
+    time = 1.0
+    for lag in range(1, number // 2):
+        alike = (float(np.diag(products, lag).mean()) / square + 1 / (number - 1)) * (number - 1) / number
+        if alike < 2 / np.sqrt((number - lag) * max(effective, 1.0)):
+            break
+        time += 2 * alike
+    return round(time)
 
 
 def comparable_rows(class_counts: Vector, priors: Vector, events: int) -> float:

@@ -93,8 +93,7 @@ def moments_of(mapped: Matrix, labels: Labels, source_priors: Vector, fold: Labe
     anywhere = np.diag(mapped.var(axis=0)) if len(mapped) else np.zeros((coordinates, coordinates))
     means = np.zeros((classes, coordinates))
     scatter = np.tile(anywhere, (classes, 1, 1))
-    weights = source_priors / (counts + COVARIANCE_PRIOR_ROWS)
-    parts, shares = np.zeros((folds, coordinates, coordinates)), np.zeros(folds)
+    parts, sizes = np.zeros((folds, classes, coordinates, coordinates)), np.zeros((folds, classes))
     for y in range(classes):
         rows = mapped[labels == y]
         if not rows.shape[0]:
@@ -110,17 +109,18 @@ def moments_of(mapped: Matrix, labels: Labels, source_priors: Vector, fold: Labe
             scatter[y] += of_fold
             if g >= 0 and len(own):
                 total = own.sum(axis=0)
-                parts[g] += weights[y] * (of_fold + np.outer(total, total) / max(counts[y] - len(own), 1.0))
-                shares[g] += weights[y] * len(own)
-    pooled = scatter.sum(axis=0) / counts.sum()
-    scale = np.sqrt(np.diag(pooled))
+                parts[g, y] = of_fold + np.outer(total, total) / max(counts[y] - len(own), 1.0)
+                sizes[g, y] = len(own)
+    scale = np.sqrt(np.diag(scatter.sum(axis=0) / counts.sum()))
     scale = np.where(scale > CONSTANT_SPREAD, scale, 1.0)
-    within = np.stack([_within(scatter[y], pooled, counts[y]) for y in range(classes)])
-    means, within = means / scale, within / np.outer(scale, scale)
+    means, within = means / scale, _within(scatter, counts) / np.outer(scale, scale)
     covariance = np.tensordot(source_priors, within, axes=1)
     thin = slice(None, None, max(len(mapped) // KURTOSIS_ROWS, 1))
     kurtosis = _kurtosis(mapped[thin] / scale - means[labels[thin]], covariance)
-    without = (covariance - parts / np.outer(scale, scale)) / (1 - shares)[:, None, None] if folds else None
+    without = None
+    if folds:
+        left = [_within(scatter - part, counts - size) for part, size in zip(parts, sizes, strict=True)]
+        without = np.tensordot(np.stack(left), source_priors, axes=(1, 0)) / np.outer(scale, scale)
     return Moments(scale, means, within, source_priors, counts, kurtosis, without=without)
 
 
@@ -140,7 +140,13 @@ def ridged_inverse(covariance: Matrix) -> Matrix:
     return np.asarray(np.linalg.inv(covariance + ridge * np.eye(len(covariance))), dtype=np.float64)
 
 
-def _within(scatter: Matrix, pooled: Matrix, rows: float) -> Matrix:
+def _within(scatter: NDArray[np.float64], counts: Vector) -> NDArray[np.float64]:
+    """The covariances of all classes from their scatter."""
+    pooled = scatter.sum(axis=0) / max(float(counts.sum()), 1.0)
+    return np.stack([_of_class(each, pooled, rows) for each, rows in zip(scatter, counts.tolist(), strict=True)])
+
+
+def _of_class(scatter: Matrix, pooled: Matrix, rows: float) -> Matrix:
     """The covariance of a class of few rows: its own variances, nearly, with the correlations of all.
 
     A class may well spread three times as far as the others: drawn towards their variances, its own rows in a window

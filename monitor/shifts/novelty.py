@@ -15,7 +15,7 @@ from scipy.special import ndtr, stdtr
 from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.limits import LANDSCAPE_COLUMNS
 from monitor.shifts import ks
-from monitor.shifts.blocks import BlockSums
+from monitor.shifts.blocks import Blocks, BlockSums
 from monitor.shifts.categories import effective_size
 from monitor.tolerances import (
     LANDSCAPE_FOLDS,
@@ -177,14 +177,14 @@ def novelty(reference: Landscape, standardised: Standardised, priors: Vector) ->
     return best
 
 
-def between_blocks(found: Novelty, reference: Landscape, labels: Labels, of_row: Labels, stretch: Labels) -> Novelty:
+def between_blocks(found: Novelty, reference: Landscape, labels: Labels, held: Blocks) -> Novelty:
     """The same held against the mass that blocks of the hold-out have beyond this threshold by the others.
 
-    `labels` and `of_row` are class and block of the reference's rows in their order, `stretch` is that of each block.
+    `labels` are the classes of the reference's rows in their order.
     """
     far = (reference.by_row > found.threshold)[:, None].astype(np.float64)
-    mass = BlockSums.reduced(far, labels, of_row, stretch, reference.counts.size).residuals[:, 0]
-    windows = np.unique(stretch).size
+    mass = BlockSums.reduced(far, labels, held.of_sample, held, reference.counts.size).residuals[:, 0]
+    windows = held.stretches
     spread = float(mass.std(ddof=1) * np.sqrt(1 + 1 / windows))
     if spread == 0:
         return found

@@ -109,7 +109,7 @@ def _sums(cut: Blocks, mapped: Matrix, labels: Labels, reference: ShiftReference
     or that no longer vary at a coarser resolution."""
     if not reference.ignored and cut.sums.shape[2] == mapped.shape[1]:
         return cut.mapped
-    return BlockSums.reduced(mapped, labels, cut.of_sample, cut.stretch, reference.source_priors.size)
+    return BlockSums.reduced(mapped, labels, cut.of_sample, cut, reference.source_priors.size)
 
 
 @lru_cache(maxsize=64)
@@ -118,7 +118,7 @@ def part(reference: Prepared, coordinates: tuple[int, ...]) -> Moments:
     return reference.moments.at(np.array(coordinates, dtype=np.int64))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Moments]:
     """What is left of features and cosines when some columns are not looked at, and its moments.
 
@@ -174,7 +174,7 @@ def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | slice, *
     if held is None or not varied:
         return moments_of(rows, labels, reference.source_priors)
     moments = moments_of(rows, labels, reference.source_priors, held.fold_of_sample[picked])
-    return replace(moments, blocks=BlockSums.reduced(rows, labels, held.of_sample[picked], held.stretch, classes))
+    return replace(moments, blocks=BlockSums.reduced(rows, labels, held.of_sample[picked], held, classes))
 
 
 def _posterior(sample: HoldOut, y: int, counts: Vector) -> SortedColumn:

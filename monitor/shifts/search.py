@@ -29,8 +29,13 @@ class Rest:
 
 def inputs_alone(looked: Looked, reference: Prepared) -> Rest | None:
     """The match on all inputs and no scores, where it fits well: nothing need be left out but the scores."""
-    match = _without(looked, reference, frozenset()) if looked.features is not None else None
+    match = without_scores(looked, reference)
     return None if match is None or match.p_value < SUSPICION else Rest(frozenset(), match)
+
+
+def without_scores(looked: Looked, reference: Prepared) -> Match | None:
+    """The match on all inputs; None where these cannot tell the classes apart."""
+    return _without(looked, reference, frozenset()) if looked.features is not None else None
 
 
 def rest(looked: Looked, reference: Prepared, suspects: list[int], level: float) -> Rest | None:

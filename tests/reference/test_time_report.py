@@ -99,10 +99,10 @@ def test_shorter_blocks_in_place_of_few_are_said() -> None:
 
 
 def test_too_few_blocks_are_said() -> None:
-    g, labels, x = world(250)
-    found = time_report.measured(cheaply(SCHEMA, g, labels, x, cut(100, 250)))
+    g, labels, x = world(150)
+    found = time_report.measured(cheaply(SCHEMA, g, labels, x, cut(100, 150)))
     assert found["number"] == 2
     [(verdict, title, text)] = time_report.advice(found)
     assert (verdict, title) == ("mind", "Too few blocks")
-    assert "10 are needed" in text
+    assert "6 are needed" in text
     assert time_report.measured(fitted()) is None

@@ -90,7 +90,7 @@ def test_few_references_of_independent_events_are_taken_for_ones_that_vary() -> 
     counts, varied = np.full((20, 2), 50.0), 0
     for _ in range(200):
         sums = rng.normal(size=(20, 2, 30)) * np.sqrt(50)
-        blocks = BlockSums(sums, counts, np.arange(20))
+        blocks = BlockSums(sums, counts, np.arange(20), whole_windows=True)
         scaled = np.sqrt(blocks.rows)[:, None] * blocks.residuals
         varied += not fit.exchangeable(scaled @ scaled.T, np.eye(30))
     assert varied <= 20

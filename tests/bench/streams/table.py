@@ -153,11 +153,12 @@ def with_frequent_classes(table: Table) -> Table:
     what = "merged into one" if merged else f"left out, with their {int((~rows).sum()):,} rows"
     remark = f"{len(rare)} rare classes are {what}"
     # Without some rows the fifths are others.
+    names = [*(table.classes[y] for y in kept), *(("other",) if merged else ())]
     found = replace(
         table,
         rows=table.rows[rows],
         labels=labels[rows],
-        classes=(*(table.classes[y] for y in kept), *(("other",) if merged else ())),
+        classes=distinct_names(names),
         remarks=(*table.remarks, remark),
     )
     return found if merged else with_frequent_classes(found)

@@ -201,8 +201,12 @@ class Tally:
 
 
 def nested(watched: Watched, reference: Reference) -> dict[str, Tally]:
-    """Hold-out blocks against references of the others: as they are, and with each shift on top."""
-    held = watched.held
+    """Hold-out blocks against references of the others: as they are, and with each shift on top.
+
+    What the whole hold-out shows to be a calendar is left out of these references too: without its last blocks a year
+    may have no second value.
+    """
+    held, calendar = watched.held, [watched.table.features[j].name for j in reference.calendar]
     if len(held) < 3:
         return {}
     most = int(np.clip(NESTED_ROWS // (len(held) * watched.block), 6, NESTED))
@@ -211,7 +215,7 @@ def nested(watched: Watched, reference: Reference) -> dict[str, Tally]:
         left = [*held[:k], *held[k + 1 :]]
         if not watched.has_all_classes(left):
             continue
-        others = watched.plain_reference(left, reference.calibration.method)
+        others = watched.plain_reference(left, reference.calibration.method).ignoring(calendar)
         judged["as it is"].append(Judgement.of(assess(watched.window(held[k]), others)))
         for name, window, feature in shifted(watched, held[k], turn):
             judged[name].append(Judgement.of(assess(window, others), feature))
