@@ -13,7 +13,7 @@ Scores are believed as far as inputs look familiar:
 
     w_i ~ 1 / (M_i g_i)^2,   g = 1 for pi, min(dep, 6) for the others,      p = sum_i w_i c_i
 
-    half-width^2 = t_{.975, K-1}^2 (1 + 1/K) [h mean_k (sum_i w_i e_ik)^2 + 2 sum_i w_i (c_i - p)^2 + 8 delta^2]
+    half-width^2 = t_{.975, S-1}^2 (1 + 1/S) [h mean_k (sum_i w_i e_ik)^2 + 2 sum_i w_i (c_i - p)^2 + 8 delta^2]
     h = min(max(dep, |p - pi|^2 / mean_k |p_k - pi|^2), 25),     p_k = sum_i w_i c_ik
     delta^2 = max(3/4 d^2 - 3 s^2 / K, 0),   d the difference of the mean error in the hold-out's two halves
 
@@ -100,9 +100,9 @@ def _mean_squares(errors: Matrix) -> Vector:
     return np.asarray(np.maximum(squares, np.finfo(np.float64).eps))
 
 
-def _reach(blocks: int) -> float:
-    """t_{.975, K-1} sqrt(1 + 1/K)."""
-    return float(stdtrit(blocks - 1, 0.975) * np.sqrt(1 + 1 / blocks))
+def _reach(stretches: int) -> float:
+    """t_{.975, S-1} sqrt(1 + 1/S): errors of neighbouring blocks that vary as one are one error."""
+    return float(stdtrit(stretches - 1, 0.975) * np.sqrt(1 + 1 / stretches))
 
 
 def _familiar(
@@ -120,7 +120,7 @@ def _familiar(
     far = min(max(departure, away), WIDEST)
     apart = weights @ (candidates - priors) ** 2
     squares = far * (off**2).mean(axis=0) + CANDIDATE_DISAGREEMENT * apart + ERRORS_GO_ON * _between_halves(off)
-    half = _reach(len(off)) * np.sqrt(squares)
+    half = _reach(blocks.stretches) * np.sqrt(squares)
     shares = ", ".join(
         f"{name} {weight:.0%}" for name, weight in zip(CANDIDATES, weights, strict=True) if weight >= 0.005
     )

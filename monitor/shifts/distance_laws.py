@@ -74,7 +74,7 @@ def distance_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     pairs = zip(reference.features, blocks.distances.T, blocks.missing.T, strict=True)
     laws = [_law(*each, blocks, reference.source_priors, varied=_varied(reference)) for each in pairs]
     tested = [j for j in range(len(laws)) if j not in reference.untested]
-    together = dict(zip(tested, _alike([laws[j].law for j in tested]), strict=True))
+    together = dict(zip(tested, alike_spreads([laws[j].law for j in tested]), strict=True))
     return tuple(replace(law, law=together.get(j, law.law)) for j, law in enumerate(laws))
 
 
@@ -89,7 +89,7 @@ def score_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     return tuple(_law(*each, never, blocks, reference.source_priors, varied=_varied(reference)) for each in pairs)
 
 
-def _alike(laws: Sequence[Law | None]) -> list[Law | None]:
+def alike_spreads(laws: Sequence[Law | None]) -> list[Law | None]:
     """The laws with spreads that are drawn towards that of all, as far as they are alike (Smyth 2004).
 
     With ln s_j^2 - psi(v / 2) + ln(v / 2) of mean e and variance w: psi'(d / 2) = w - psi'(v / 2),

@@ -13,7 +13,13 @@ from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.blocks import cut
 from monitor.shifts import fit
 from monitor.shifts.blocks import BlockSums
-from monitor.shifts.distance_laws import KOLMOGOROV_MEAN, KOLMOGOROV_SPREAD, KOLMOGOROV_SQUARE, distance_laws
+from monitor.shifts.distance_laws import (
+    KOLMOGOROV_MEAN,
+    KOLMOGOROV_SPREAD,
+    KOLMOGOROV_SQUARE,
+    alike_spreads,
+    distance_laws,
+)
 from monitor.shifts.prepared import prepare
 from monitor.shifts.variation import Law, shrunk
 from monitor.windows import Window
@@ -85,6 +91,42 @@ def test_on_independent_events_the_test_is_that_without_blocks() -> None:
     assert fit.match(with_blocks.moments, mean, 300).p_value == fit.match(without.moments, mean, 300).p_value
 
 
+def test_a_block_is_as_far_from_the_others_as_from_a_reference_that_has_not_seen_it() -> None:
+    x, labels = drawn(BLOCKS, 0, 0.25)
+    schema = StreamSchema("world", ("a", "b", "c"), tuple(Feature(f"x{j}") for j in range(4)))
+    known = fit.block_matches(prepare(reference(0.25)).moments)
+    for k in (0, 11, 23):
+        own = slice(k * ROWS, (k + 1) * ROWS)
+        left, rest = np.delete(x, own, axis=0), np.delete(labels, own)
+        others = worlds.cheaply(schema, worlds.posteriors(left), rest, left, cut(ROWS, rest.size))
+        found = assess(Window.of(worlds.posteriors(x[own]), x[own]), others).tests["label-shift-fit"]
+        assert np.log(found.statistic) == pytest.approx(np.log(known.statistics[k]), abs=0.3)
+
+
+def test_neighbouring_blocks_that_vary_as_one_are_one_stretch() -> None:
+    rng = np.random.default_rng(3)
+    walk = np.zeros((40, 4))
+    for k in range(1, 40):
+        walk[k] = 0.9 * walk[k - 1] + 0.2 * rng.normal(size=4)
+    labels = rng.choice(3, size=ROWS * 40, p=worlds.PRIORS)
+    x = worlds.features(labels, rng) + np.repeat(walk, ROWS, axis=0)
+    schema = StreamSchema("world", ("a", "b", "c"), tuple(Feature(f"x{j}") for j in range(4)))
+    of_walk = worlds.cheaply(schema, worlds.posteriors(x), labels, x, cut(ROWS, labels.size)).blocks
+    assert 5 <= of_walk.stretches <= 20
+    assert (np.diff(of_walk.stretch) >= 0).all()
+    assert reference(0.25).blocks.stretches == reference(0.0).blocks.stretches == BLOCKS
+    assert fit.block_matches(prepare(reference(0.25)).moments).law.degrees == BLOCKS - 1
+
+
+def test_where_every_input_drifts_the_inputs_are_named_and_nothing_is_unexplained() -> None:
+    def drifted(x):
+        x += 3.0 * np.array([1.0, -1.0, 1.0, -1.0])
+
+    told = [assess(window, reference(0.25)) for window in windows(10, 0.25, drifted)]
+    assert all(one.verdict in {Verdict.COVARIATE_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT} for one in told)
+    assert all(len(one.baselines["reference"].moved) >= 2 for one in told)
+
+
 def test_few_references_of_independent_events_are_taken_for_ones_that_vary() -> None:
     rng = np.random.default_rng(0)
     counts, varied = np.full((20, 2), 50.0), 0
@@ -125,6 +167,34 @@ def test_a_statistic_is_held_against_the_blocks_by_student_s_law() -> None:
     assert law.p_value(np.exp(2.0)) == pytest.approx(0.5)
     assert law.p_value(np.exp(9.0)) == pytest.approx(0.0131, abs=0.0002)
     assert law.p_value(0.0) == 1.0
+
+
+def test_spreads_that_are_alike_become_one_and_of_others_only_the_narrowest_widen() -> None:
+    rng = np.random.default_rng(0)
+    alike = alike_spreads([Law.of(np.exp(rng.normal(size=12))) for _ in range(30)])
+    assert np.ptp([law.spread for law in alike]) < 0.2
+    assert all(law.degrees > 60 for law in alike)
+    unlike = [Law.of(np.exp(scale * rng.normal(size=12))) for scale in np.geomspace(0.01, 10, 30)]
+    after = alike_spreads(unlike)
+    assert after[0].spread > 10 * unlike[0].spread
+    assert all(
+        new.spread == pytest.approx(old.spread, rel=0.3) for new, old in zip(after[20:], unlike[20:], strict=True)
+    )
+    assert alike_spreads([None, *unlike[:2]]) == [None, *unlike[:2]]
+
+
+def test_values_that_go_missing_now_and_then_may_do_so_again_and_those_that_never_did_may_not() -> None:
+    x, labels = drawn(BLOCKS, 0, 0.25)
+    rng = np.random.default_rng(1)
+    for k in (3, 9, 15, 21):
+        x[k * ROWS : (k + 1) * ROWS, 0][rng.random(ROWS) < 0.1 * (k % 4 + 1)] = np.nan
+    schema = StreamSchema("world", ("a", "b", "c"), tuple(Feature(f"x{j}") for j in range(4)))
+    filled = np.nan_to_num(x)
+    sparse, whole, *_ = distance_laws(
+        prepare(worlds.cheaply(schema, worlds.posteriors(filled), labels, x, cut(ROWS, labels.size)))
+    )
+    assert sparse.missing_p(0.3) > 0.005
+    assert whole.missing_p(0.01) == 0.0
 
 
 def test_the_moments_of_kolmogorov_s_law_are_right() -> None:
