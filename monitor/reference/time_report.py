@@ -28,6 +28,7 @@ def measured(reference: Reference) -> Found | None:
         "length": blocks.length,
         "number": blocks.number,
         "parts": blocks.parts,
+        "stretches": blocks.stretches,
         "events": float(np.median(blocks.events)),
     }
     matches = block_matches(prepare(reference).moments)
@@ -61,6 +62,8 @@ def advice(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     parts = found["parts"]
     said = f"{number} blocks of {length} (about {found['events']:,.0f} events each)"
     few = f" With {BLOCKS_ADVISED} or more blocks it would be known better." if number < BLOCKS_ADVISED else ""
+    if parts == 1 and found["stretches"] < number:
+        few = f" Neighbours are alike: they tell as much as {found['stretches']} blocks that are not.{few}"
     if parts > 1:
         part = {2: "half", 3: "third"}.get(parts, f"{parts}th part")
         said = f"{number} blocks of a {part} of {length} (about {found['events']:,.0f} events each)"
