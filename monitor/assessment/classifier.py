@@ -102,9 +102,6 @@ class Assessment(Viewed):
     are too few events."""
     quality: DataQuality = NOTHING_WRONG
     """What is plainly wrong with the data."""
-    label_shift: tuple[float, ...] = ()
-    """The multipliers by label shift, where that explains a window whose class mix has moved; whether they are to be
-    applied is another question."""
     task: ClassVar[str | None] = None
 
     @property
@@ -187,16 +184,14 @@ def _assessed(
     diagnosis = diagnose(calibrated, ready, family)
     chosen = estimates[reference.estimator]
     tests = tests_of(calibrated, reference, diagnosis, estimates, mix_rule)
-    moved = mix_moved(diagnosis, tests)
     evidence = Evidence(
         enough_events=True,
         label_shift_fits=diagnosis.label_shift_fits,
-        mix_moved=moved,
+        mix_moved=mix_moved(diagnosis, tests),
         unknown_class=diagnosis.unknown_class,
         inputs_explain=diagnosis.explained or diagnosis.inputs_differ,
     )
     verdict = decide(evidence)
-    factors = chosen.priors / reference.source_priors if diagnosis.label_shift_fits and moved else np.zeros(0)
     beyond = diagnosis.unknown if verdict is Verdict.UNKNOWN_CLASS else None
     if beyond is not None:
         chosen = known_mix(calibrated, reference, reference.estimator, ready, beyond)
@@ -218,7 +213,6 @@ def _assessed(
     return replace(
         assessment,
         evidence=evidence,
-        label_shift=tuple(factors.tolist()),
         unusable=unusable,
         prevalence=mix.estimate,
         based_on=mix.based_on,

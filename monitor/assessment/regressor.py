@@ -82,7 +82,6 @@ class RegressionAssessment(Viewed):
     """How features and predictions are distributed beside the reference's; None where they are not wanted, and where
     there are too few events."""
     task: ClassVar[str | None] = "regression"
-    label_shift: ClassVar[tuple[float, ...]] = ()
 
     @property
     def compared(self) -> Mapping[str, FeatureShift]:

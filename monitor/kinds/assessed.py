@@ -62,11 +62,6 @@ class Assessed(Protocol):
     @property
     def recalibration(self) -> Recalibration: ...
     @property
-    def label_shift(self) -> tuple[float, ...]:
-        """Multipliers by label shift, where that explains a window whose class mix has moved; else none."""
-        ...
-
-    @property
     def reference_version(self) -> str: ...
 
     def to_json(self) -> bytes:

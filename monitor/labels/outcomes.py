@@ -52,8 +52,6 @@ class PublishedEstimate(msgspec.Struct, frozen=True):
     """What each expert on the class mix said (`state.recent_labels`)."""
     pool: tuple[Expert, ...] = ()
     """Of the feed: what labels of earlier windows had taught."""
-    label_shift: tuple[float, ...] = ()
-    """The multipliers that its pool has, or would have had; none where label shift did not explain the window."""
     performance: dict[str, MeasureValue] = {}
     """How good the model was estimated to be."""
     decisions: Decisions = USUAL_DECISIONS
@@ -221,7 +219,6 @@ def told(assessment: Assessment, experts: Mapping[str, Vector], pool: tuple[Expe
             calibration=correction.calibration,
             experts={name: tuple(mix.tolist()) for name, mix in experts.items()},
             pool=pool,
-            label_shift=assessment.label_shift,
             performance=dict(assessment.performance.figures),
             decisions=assessment.performance.decisions,
             positive=assessment.performance.positive,
@@ -252,7 +249,6 @@ def settlement(one: Waiting, joined: Found, classes: Sequence[str]) -> Settlemen
             window=one.window,
             posteriors=columns.get("posteriors", np.empty((0, len(said.classes)))),
             labels=np.where(own.labelled, own.values, UNLABELLED).astype(np.int64),
-            multipliers=said.label_shift,
             experts=said.pool,
         ),
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from monitor.recalibration.classifier import RecalibratedClassifier
     from monitor.recalibration.client import RecalibrationClient
     from monitor.recalibration.kafka_feed import KafkaFeed
-    from monitor.recalibration.rule import Grounds, imply, justified, retargeted
+    from monitor.recalibration.rule import Grounds, imply, justified, retargeted, towards
 
 __all__ = [
     "CalibrationMap",
@@ -56,6 +56,7 @@ __all__ = [
     "retargeted",
     "reweighted",
     "settled",
+    "towards",
 ]
 
 
@@ -67,6 +68,7 @@ _ELSEWHERE = {
     "imply": "monitor.recalibration.rule",
     "retargeted": "monitor.recalibration.rule",
     "justified": "monitor.recalibration.rule",
+    "towards": "monitor.recalibration.rule",
 }
 
 

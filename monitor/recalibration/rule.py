@@ -15,7 +15,14 @@ from monitor.recalibration.applying import scored_threshold
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
-from monitor.tolerances import FEWEST_OF_CLASS, LABEL_SHIFT_ODDS, MIX_FACTOR, MIX_FLOOR, UNSEEN_SHARE
+from monitor.tolerances import (
+    FEWEST_OF_CLASS,
+    LABEL_SHIFT_ODDS,
+    MIX_FACTOR,
+    MIX_FLOOR,
+    POOLED_CHANGE,
+    UNSEEN_SHARE,
+)
 
 Vector = NDArray[np.float64]
 
@@ -105,6 +112,18 @@ def retargeted(message: Recalibration, target_priors: Vector, half_widths: Vecto
         thresholds=_thresholds(message.classes, source, target, before),
         reason=f"{message.reason}; the target is the smoothed class mix",
     )
+
+
+def towards(target_priors: Vector, half_widths: Vector, source_priors: Vector) -> tuple[float, ...]:
+    """The multipliers that a pool tries beside the scores as they were; none where the mix may as well not have moved.
+
+    Labels will tell what they are worth, so the mix need not rest on all that a correction without labels asks for.
+    """
+    change = np.abs(target_priors - source_priors)
+    small = float(np.sqrt((change**2 / source_priors).sum())) < MIX_FLOOR
+    if small or not (change > POOLED_CHANGE * half_widths).any():
+        return ()
+    return _multipliers(_numbers(source_priors), _supposed(target_priors, half_widths))[0]
 
 
 def _supposed(target: Vector, half_widths: Vector) -> tuple[float, ...]:

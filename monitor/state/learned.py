@@ -1,15 +1,21 @@
-"""What late labels have taught, and the pool of corrections that the feed then carries (`labels.learning`)."""
+"""What late labels have taught, and the pool of corrections that the feed carries meanwhile (`labels.learning`).
+
+Its multipliers are those of the class mix now (`smoothed`): what one window of some hundred events says by itself is so
+noisy that correcting by it costs a still stream more than it gives.
+"""
 
 from dataclasses import replace
+from typing import cast
 
 import msgspec
 import numpy as np
 
+from monitor.assessment import Assessment, BasedOn
 from monitor.labels import Settlement, learning
 from monitor.labels.learning import Learned
 from monitor.limits import DELAYS_REMEMBERED, LEARNED_CLASSES
 from monitor.ports import NEVER
-from monitor.recalibration import CalibrationMap, Expert, Recalibration, pooled_rows
+from monitor.recalibration import CalibrationMap, Expert, Recalibration, pooled_rows, towards
 from monitor.recalibration.applying import experts_of_posteriors, pooled_thresholds
 from monitor.reference import FiledReference, Reference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
@@ -50,7 +56,35 @@ def learned(plan: StatePlan, reference: FiledReference) -> Concern[LearnedState]
         delays = state.delays if within is None else (*state.delays, within)[-DELAYS_REMEMBERED:]
         return Advanced(msgspec.structs.replace(state, delays=delays))
 
-    return Concern("learned", version=1, state=LearnedState, advance=advance, new_reference="begins anew")
+    return Concern(
+        "learned",
+        version=2,
+        state=LearnedState,
+        advance=advance,
+        new_reference="begins anew",
+        earlier={1: _of_version_1},
+    )
+
+
+def _of_version_1(text: bytes) -> LearnedState:
+    """There nothing was pooled before the first label, and its silence was null."""
+    table = msgspec.json.decode(text)
+    if table.get("known") is not None:
+        table["known"]["silence"] = table["known"].get("silence") or 0
+    return msgspec.convert(table, LearnedState)
+
+
+def multipliers_of(seen: WindowSeen, known: Learned) -> tuple[float, ...]:
+    """Towards the class mix now; none where label shift does not explain the window, and where the mix may as well not
+    have moved. Before any label can tell what they are worth, they are those that the feed would apply by itself."""
+    if not known.taught:
+        return seen.recalibration.multipliers if seen.recalibration.apply else ()
+    assessment, mix = cast(Assessment, seen.assessment), seen.smoothed
+    explained = assessment.evidence.label_shift_fits and assessment.based_on is BasedOn.LABEL_SHIFT
+    if mix is None or not explained:
+        return ()
+    lower, upper = np.array(mix.lower), np.array(mix.upper)
+    return towards(np.array(mix.priors), (upper - lower) / 2, assessment.source_priors)
 
 
 def _window(
@@ -60,7 +94,7 @@ def _window(
     unlearned, key = seen.recalibration, seen.window.key
     if key.segment or key.part or not unlearned.complete:
         return Advanced(state)
-    known, pool = learning.corrected(known, key.id, seen.assessment.label_shift, calibration)
+    known, pool = learning.corrected(known, key.id, multipliers_of(seen, known), calibration)
     if not pool:
         return Advanced(state)
     return Advanced(
@@ -71,11 +105,12 @@ def _window(
 def _pooled(unlearned: Recalibration, pool: tuple[Expert, ...], known: Learned) -> Recalibration:
     raw, feed, taught = (f"{one.weight:.0%}" for one in pool)
     unfair = "; they are no fair sample, so that only their slope is used" if known.selection.selected else ""
+    weigh = "labels of earlier windows weigh" if known.taught else "until labels come the weights are:"
     message = replace(
         unlearned,
         experts=pool,
         reason=(
-            f"{unlearned.reason}; labels of earlier windows weigh the scores as they were {raw}, the correction "
+            f"{unlearned.reason}; {weigh} the scores as they were {raw}, the correction "
             f"without labels {feed}, and what labels taught {taught}{unfair}"
         ),
     )

@@ -93,7 +93,7 @@ def lesson(reference: Reference, stream: str) -> Settlement:
     """The labels of half of the events of an earlier window."""
     posteriors, _, labels = worlds.scored(EVENTS, FEATURES, CLASSES, 5)
     labels = np.where(np.arange(EVENTS) % 2, labels, UNLABELLED)
-    settled = Settled(f"{stream}//-2/-1", posteriors, labels, (), ())
+    settled = Settled(f"{stream}//-2/-1", posteriors, labels, ())
     return Settlement(stream, -2 * MINUTE, -MINUTE, reference.version, settled)
 
 

@@ -29,7 +29,7 @@ def scores(rng: np.random.Generator, events: int, sharp: float = 3.0) -> Matrix:
 def follow(known: learning.Learned, number: int, g: Matrix, labels: Labels) -> learning.Learned:
     """One window that settles at once."""
     known, pool = learning.corrected(known, f"{number}", (), None)
-    return learning.settled(known, learning.Settled(f"{number}", g, labels, (), pool), None)
+    return learning.settled(known, learning.Settled(f"{number}", g, labels, pool), None)
 
 
 class Adversary:
@@ -56,7 +56,7 @@ def test_no_labels_make_all_windows_together_worse_by_more_than_the_bound(
     seed: int, delay: int, spite: float, turns: int, sharp: float
 ) -> None:
     rng, adversary = np.random.default_rng(seed), Adversary(seed, spite)
-    known = replace(learning.nothing_learned(3), silence=0)  # as if labels had come before
+    known = learning.nothing_learned(3)
     excess, waiting = 0.0, []
     for t in range(turns):
         while waiting and waiting[0][0] <= t - delay:
@@ -68,7 +68,7 @@ def test_no_labels_make_all_windows_together_worse_by_more_than_the_bound(
         after = pooled_rows(g, pool)
         labels = adversary.labels(g, after)
         excess += quality.log_loss(after, labels) - quality.log_loss(g, labels)
-        waiting.append((t, learning.Settled(f"{t}", g, labels, feed, pool)))
+        waiting.append((t, learning.Settled(f"{t}", g, labels, pool)))
     assert excess <= delay * np.log(1 / PRIOR_WEIGHTS[0]) + 1e-9
 
 
@@ -90,7 +90,7 @@ def test_there_are_never_more_copies_than_windows_under_way_at_once(moves: list[
 
 
 def test_a_window_without_a_free_copy_is_not_corrected_by_a_pool() -> None:
-    known = replace(learning.nothing_learned(3), silence=0)
+    known = learning.nothing_learned(3)
     for number in range(LEARNED_COPIES):
         known, pool = learning.corrected(known, f"{number}", (), None)
         assert pool
@@ -170,13 +170,21 @@ def test_selected_labels_teach_the_slope_and_leave_the_mean_where_it_was() -> No
     assert expert_rows(g, naive).mean(axis=0)[0] > g.mean(axis=0)[0] + 0.05
 
 
-def test_nothing_is_pooled_before_the_first_label_nor_after_a_long_silence() -> None:
+def test_the_first_window_has_the_pool_of_the_prior_weights() -> None:
+    known, pool = learning.corrected(learning.nothing_learned(3), "first", (0.5, 1.0, 2.0), None)
+    assert tuple(expert.weight for expert in pool) == pytest.approx(PRIOR_WEIGHTS)
+    g = scores(np.random.default_rng(5), 50)
+    np.testing.assert_allclose(expert_rows(g, pool[2]), expert_rows(g, pool[1]))
+    assert not known.taught
+
+
+@pytest.mark.parametrize("labels_before", [0, 1])
+def test_nothing_is_pooled_after_a_long_silence(labels_before: int) -> None:
     rng, known = np.random.default_rng(5), learning.nothing_learned(3)
     none, g = np.full(50, UNLABELLED), scores(rng, 50)
-    known = follow(known, 0, g, none)
-    assert learning.corrected(known, "1", (), None)[1] == ()
-    known = follow(known, 1, g, np.zeros(50, dtype=np.int64))
-    assert len(learning.corrected(known, "2", (), None)[1]) == len(PRIOR_WEIGHTS)
+    for number in range(labels_before):
+        known = follow(known, number, g, np.zeros(50, dtype=np.int64))
+    assert known.taught == bool(labels_before)
     for number in range(LEARNED_PATIENCE + 1):
         assert learning.corrected(known, "now", (), None)[1]
         known = follow(known, 2 + number, g, none)

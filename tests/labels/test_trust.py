@@ -47,7 +47,7 @@ def test_labels_that_bear_the_estimates_out_change_nothing() -> None:
     assert sum(one["apply"] for one in said) >= len(said) - 2
     outcomes = outcomes_in(log.values("results"))
     assert all(one["trusted"] for one in outcomes)
-    assert [one["applied"] for one in outcomes] == [one["apply"] for one in said[: len(outcomes)]]
+    assert all(one["applied"] for one in outcomes)  # by the pool, whatever the window itself says
     assert sum(one["brier"]["after"] for one in outcomes) < sum(one["brier"]["before"] for one in outcomes)
 
 

@@ -36,7 +36,7 @@ def labelled(number: int, flipped: float, reference: Reference | None = None) ->
     labels = np.where(rng.random(labels.size) < flipped, 1 - labels, labels)
     labels[::2] = UNLABELLED
     version = (reference or streams.reference()).version
-    settled = Settled(f"s//{number}/{number + 1}", posteriors, labels, (), ())
+    settled = Settled(f"s//{number}/{number + 1}", posteriors, labels, ())
     return Settlement("s", number, number + 1, version, settled)
 
 

@@ -85,7 +85,7 @@ def settlement(number: int) -> Settlement:
     """What the labels of the window of that number can teach: half of them came."""
     posteriors, labels = streams.scores(400, 0.5, seed=number)
     labels[::2] = UNLABELLED
-    settled = Settled(f"s//{number}/{number + 1}", posteriors, labels, (), ())
+    settled = Settled(f"s//{number}/{number + 1}", posteriors, labels, ())
     return Settlement("s", number, number + 1, streams.reference().version, settled)
 
 

@@ -6,7 +6,7 @@
 Real streams in time order and made-up ones, each scored by five models. A model is trained on
 the first fifth, the reference is built from the second, and the rest comes in windows; a part of the events is labelled
 so many windows later. Brier score and log loss are those of all events, labelled or not, before and after the pool of
-corrections. Before the first labels have come, what the window implies by itself is applied.
+corrections, from the first window on.
 
 A model whose scores are all right (Brier score below a thousandth) has no ratio. What is bounded for any labels is the
 log loss. A model that is certain and wrong can pay for that by its Brier score: Gaussian naive Bayes without smoothing,

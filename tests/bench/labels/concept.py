@@ -42,7 +42,7 @@ def shifts(reference: Reference, windows: Sequence[tuple[Matrix, Labels]]) -> li
     assert concern is not None
     state, found = ConceptState(), []
     for number, (posteriors, labels) in enumerate(windows):
-        one = Settled(str(number), posteriors, labels, (), ())
+        one = Settled(str(number), posteriors, labels, ())
         after = concern.advance(state, Settlement("s", number, number + 1, reference.version, one)).state
         if after.shift is not None and state.shift is None:
             found.append(range(after.shift.since, number + 1))

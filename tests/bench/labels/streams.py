@@ -1,19 +1,22 @@
 """The streams of the study: real ones, and made-up ones whose drift is known, each as five models score it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from monitor.arrays import Labels, Matrix
-from monitor.assessment.classifier import Assessment, assess
+from monitor.assessment.classifier import assess
 from monitor.ports.schema import Feature
 from monitor.recalibration import CalibrationMap
 from monitor.reference.classifier import Reference
+from monitor.state import SmoothedState, StatePlan, WindowSeen
+from monitor.state.smoothed import smoothed
+from monitor.windows import Window, WindowKey, WindowSummary
 from tests.bench.streams.cells import KNOWN
 from tests.bench.streams.models import MODELS as STREAM_MODELS
 from tests.bench.streams.models import trained
@@ -43,8 +46,8 @@ class Scored:
     stream: str
     model: str
     reference: Reference
-    windows: Sequence[tuple[Matrix, Labels, Assessment]]
-    """Posteriors, the truth, and what the monitor says."""
+    windows: Sequence[tuple[Matrix, Labels, WindowSeen]]
+    """Posteriors, the truth, and what the monitor says, with the class mix now."""
 
     @property
     def calibration(self) -> CalibrationMap | None:
@@ -56,8 +59,24 @@ def scored(table: Table, block: int, model: str) -> Scored:
     """Train on the first fifth, hold out the second, and assess what follows."""
     over = Watched.of(table, trained(MODELS[model], table), block)
     reference = over.plain_reference(over.held, "auto")
-    windows = [(over.scores[at], table.labels[at], assess(over.window(at), reference)) for at in over.windows]
-    return Scored(table.name, model, reference, windows)
+    seen = _seen(map(over.window, over.windows), reference)
+    return Scored(
+        table.name,
+        model,
+        reference,
+        [(over.scores[at], table.labels[at], one) for at, one in zip(over.windows, seen, strict=True)],
+    )
+
+
+def _seen(windows: Iterable[Window], reference: Reference) -> Iterator[WindowSeen]:
+    concern, state = smoothed(StatePlan(), reference), SmoothedState()
+    assert concern is not None
+    for number, unnamed in enumerate(windows):
+        window = replace(unnamed, key=WindowKey("bench", "", number * 60, number * 60 + 60))
+        seen = WindowSeen(assess(window, reference), WindowSummary.of(window, len(reference.classes)), 0.0)
+        advanced = concern.advance(state, seen)
+        state = advanced.state
+        yield seen if advanced.seen is None else cast(WindowSeen, advanced.seen)
 
 
 def real(data: Path | None) -> tuple[list[tuple[Table, int]], list[str]]:

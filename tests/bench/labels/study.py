@@ -10,6 +10,7 @@ from monitor import quality
 from monitor.arrays import UNLABELLED, Labels
 from monitor.labels import learning
 from monitor.recalibration import Expert, corrected_rows, pooled_rows
+from monitor.state.learned import multipliers_of
 from tests.bench.labels.streams import Scored
 
 DELAYS = (1, 4, 12)
@@ -47,15 +48,14 @@ def run(one: Scored, delay: int, rate: float, often: float = 1.0) -> Run:
     known = learning.nothing_learned(one.windows[0][0].shape[1])
     waiting: deque[tuple[int, Labels, tuple[Expert, ...]]] = deque()
     scores, flagged = [], 0
-    for t, (posteriors, labels, assessment) in enumerate(one.windows):
+    for t, (posteriors, labels, seen) in enumerate(one.windows):
         while waiting and waiting[0][0] <= t - delay:
             late, came, pool = waiting.popleft()
-            scores_then, _, then = one.windows[late]
-            came_in = learning.Settled(f"{late}", scores_then, came, then.label_shift, pool)
+            came_in = learning.Settled(f"{late}", one.windows[late][0], came, pool)
             known = learning.settled(known, came_in, one.calibration)
         flagged += known.selection.selected
-        known, pool = learning.corrected(known, f"{t}", assessment.label_shift, one.calibration)
-        after = pooled_rows(posteriors, pool) if pool else corrected_rows(posteriors, assessment.recalibration)
+        known, pool = learning.corrected(known, f"{t}", multipliers_of(seen, known), one.calibration)
+        after = pooled_rows(posteriors, pool) if pool else corrected_rows(posteriors, seen.recalibration)
         scores.append(
             [score(each, labels) for score in (quality.brier, quality.log_loss) for each in (posteriors, after)]
         )
