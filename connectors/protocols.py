@@ -23,6 +23,7 @@ from monitor.ports import (
     Sink,
     SinkReport,
     Source,
+    Translated,
 )
 
 __all__ = [
@@ -45,4 +46,5 @@ __all__ = [
     "Sink",
     "SinkReport",
     "Source",
+    "Translated",
 ]

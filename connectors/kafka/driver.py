@@ -43,6 +43,8 @@ class Fetched:
     offsets: NDArray[np.int64]
     timestamps: NDArray[np.int64]
     """Microseconds since the epoch."""
+    headers: Callable[[], Sequence[Sequence[tuple[str, bytes]] | None]]
+    """Of each record, for whoever wants them."""
 
 
 class OwnershipChange(NamedTuple):

@@ -473,4 +473,5 @@ def _fetched(partition: Partition, messages: Sequence[Any]) -> Fetched:
         records=[message.value() for message in messages],
         offsets=offsets,
         timestamps=np.fromiter((message.timestamp()[1] for message in messages), np.int64, count) * 1000,
+        headers=lambda: [message.headers() for message in messages],
     )

@@ -295,4 +295,5 @@ def _fetched(partition: Any, records: list[Any]) -> Fetched:
         records=[record.value for record in records],
         offsets=offsets,
         timestamps=np.fromiter((record.timestamp for record in records), np.int64, count) * 1000,
+        headers=lambda: [record.headers for record in records],
     )

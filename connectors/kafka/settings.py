@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from connectors.formats import FormatSettings
 from monitor.errors import ConfigurationError
 from monitor.ports import Channel
 from monitor.ports.options import Duration, read
@@ -114,6 +115,8 @@ class SourceSettings:
     """Without having joined the group, after which the process ends."""
     stall_timeout: Duration = _FIVE_MINUTES
     """Without progress on a partition that has records waiting, after which the process ends."""
+    format: FormatSettings | None = None
+    """[source.format]: how records are written that are not JSON."""
 
     @property
     def joins(self) -> bool:
@@ -200,7 +203,8 @@ _SHARED = [each.name for each in fields(Connection)]
 
 def source_settings(options: Mapping[str, Any], base: Path = Path()) -> SourceSettings:
     """What the configuration says about a Kafka source; keys are the field names of the two classes."""
-    return _settings(SourceSettings, options, base, "source")
+    settings = _settings(SourceSettings, options, base, "source")
+    return settings if settings.format is None else replace(settings, format=settings.format.under(base))
 
 
 def sink_settings(options: Mapping[str, Any], base: Path = Path()) -> SinkSettings:

@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from connectors.formats import Translator
 from connectors.kafka.driver import CommittedOffset, Fetched, Partition, PositionLostError, Reader
 from connectors.kafka.progress import Notes, Span, from_metadata, hashed
 from connectors.kafka.settings import SourceSettings, start_time
@@ -69,6 +70,7 @@ class KafkaSource:
         self._member_since = self._watched = clock()
         self._counted = float("-inf")
         self._statistics = SourceStatistics(last_poll=clock())
+        self._translator = None if settings.format is None else Translator(settings.format)
 
     @cached_property
     def _reader(self) -> Reader:
@@ -425,6 +427,9 @@ class KafkaSource:
             return None
         first = int(fetched.offsets.searchsorted(wanted))
         records = fetched.records[first:] if first else fetched.records
+        translated = None
+        if self._translator is not None:
+            translated = self._translator.translated(records, fetched.headers()[first:])
         self._next[fetched.partition] = int(fetched.offsets[-1]) + 1
         self._statistics = replace(
             self._statistics,
@@ -436,6 +441,7 @@ class KafkaSource:
             offsets=fetched.offsets[first:],
             next_offset=self._next[fetched.partition],
             timestamps=fetched.timestamps[first:],
+            translated=translated,
         )
 
     def _hold(self, partitions: frozenset[Partition]) -> None:

@@ -8,7 +8,7 @@ answer is a value and never an exception.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import Any
 
@@ -27,7 +27,7 @@ from monitor.events.timestamps import AS_THEY_SAY, TimeReading
 from monitor.events.unfolding import Unfolder
 from monitor.events.wire import stream_key, wire
 from monitor.limits import AHEAD, RECORD_BYTES, RECORD_EVENTS
-from monitor.ports import Joined, RawBatch, Tabular
+from monitor.ports import Joined, RawBatch, Tabular, Translated
 from monitor.ports.schema import StreamSchema
 
 __all__ = ["DecodedBatch", "Decoder", "LateLabels", "Limits", "Reason", "Rejected", "Scored"]
@@ -117,6 +117,8 @@ class Decoder:
 
     def decode(self, batch: RawBatch, now: int) -> DecodedBatch:
         """All events and rejections of a batch; `now` is in microseconds since the epoch."""
+        if batch.translated is not None:
+            return self._decode_translated(batch, batch.translated, now)
         rejected: list[Rejected] = []
         extracts: dict[Any, list[Extract]] = {}
         waiting: dict[Any, list[DecodedPart]] = {}
@@ -149,6 +151,26 @@ class Decoder:
             rejected.extend(self._rejection(batch.records, schema.stream, misfit) for misfit in judged.misfits)
         rejected.sort(key=lambda one: one.index)
         return DecodedBatch(scored, late_labels, tuple(rejected))
+
+    def _decode_translated(self, batch: RawBatch, translated: Translated, now: int) -> DecodedBatch:
+        """Of records in another format; what is rejected is rejected as it came."""
+        index = translated.index
+        times = None if batch.timestamps is None else batch.timestamps[index]
+        part = RawBatch(batch.partition, translated.records, batch.offsets[index], batch.next_offset, times)
+        decoded = self.decode(part, now)
+        places = index.tolist()
+        rejected = [
+            replace(bad, index=places[bad.index], raw=batch.records[places[bad.index]]) for bad in decoded.rejected
+        ]
+        rejected += [
+            _rejected(number, Fault(Reason.UNREADABLE, detail), batch.records[number])
+            for number, detail in translated.faults.items()
+        ]
+        return DecodedBatch(
+            {stream: replace(scored, index=index[scored.index]) for stream, scored in decoded.scored.items()},
+            {stream: replace(late, index=index[late.index]) for stream, late in decoded.late_labels.items()},
+            tuple(sorted(rejected, key=lambda one: one.index)),
+        )
 
     def _from_columns(self, batch: RawBatch) -> Extract | None:
         """All events of a table of one stream's; None if its rows have to be looked at one by one."""

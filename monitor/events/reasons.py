@@ -10,6 +10,7 @@ class Reason(StrEnum):
     EMPTY = "empty"  # a null value, a blank record, or an array without events
     TOO_LARGE = "too-large"  # more bytes, or more events in one array, than allowed
     NOT_JSON = "not-json"
+    UNREADABLE = "unreadable"  # not of the format of the source, such as Avro, or of an unknown schema
     NOT_FINITE = "not-finite"  # NaN, infinite, or a number beyond any float
     TOO_DEEP = "too-deep"
     NOT_AN_EVENT = "not-an-event"  # JSON, but neither an object nor an array of objects

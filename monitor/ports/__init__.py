@@ -18,6 +18,18 @@ Channel = Literal["results", "recalibrations", "events", "alarms", "dead-letters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Translated:
+    """Records that came in another format than JSON, as a connector has read them."""
+
+    records: Sequence[bytes]
+    """Each as JSON, or as rows of a table (`Tabular`)."""
+    index: NDArray[np.int64]
+    """Which record of the batch each of them is."""
+    faults: Mapping[int, str]
+    """Of the others: why they cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RawBatch:
     """Consecutive records of one partition (a file, a topic's partition), undecoded."""
 
@@ -32,6 +44,8 @@ class RawBatch:
     """The records' own times (microseconds since the epoch), for events that carry none."""
     skipped: int = 0
     """Records before these that were deleted before they could be read. A batch may say only that, without records."""
+    translated: Translated | None = None
+    """What the records say, where they are not JSON themselves."""
 
 
 @runtime_checkable

@@ -72,7 +72,7 @@ class TableReader:
             if records:
                 self.at[partition] = at + len(records)
                 offsets = np.arange(at, at + len(records))
-                found.append(Fetched(partition, records, offsets, offsets * 1000))
+                found.append(Fetched(partition, records, offsets, offsets * 1000, lambda: ()))
         return found
 
     def hold(self, partitions: Collection[Partition]) -> None:
