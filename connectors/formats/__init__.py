@@ -57,7 +57,7 @@ class FormatSettings:
         return replace(self, registry=registry, schema=None if self.schema is None else base / self.schema)
 
 
-class Format(Protocol):
+class RecordFormat(Protocol):
     """One way in which records are written."""
 
     def row(self, record: bytes, headers: Mapping[str, bytes], /) -> Any:
@@ -121,7 +121,7 @@ class Translator:
         return Translated(self._format.rows(rows) if rows else (), np.array(index, np.int64), faults)
 
 
-def _format(settings: FormatSettings) -> Format:
+def _format(settings: FormatSettings) -> RecordFormat:
     try:
         if settings.kind == "avro":
             from connectors.formats.avro import AvroReader  # noqa: PLC0415 - optional extra

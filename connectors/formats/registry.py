@@ -53,7 +53,7 @@ class RegistrySettings:
         return replace(self, **{name: base / path for name, path in files.items() if path is not None})
 
 
-class Reference(msgspec.Struct, frozen=True):
+class SchemaReference(msgspec.Struct, frozen=True):
     """Another schema that a schema needs."""
 
     name: str
@@ -66,7 +66,7 @@ class RegisteredSchema(msgspec.Struct, frozen=True):
 
     schema: str
     schemaType: str = "AVRO"  # noqa: N815 - as the registry writes it
-    references: tuple[Reference, ...] = ()
+    references: tuple[SchemaReference, ...] = ()
 
 
 class WrongSchemaError(Exception):
@@ -98,7 +98,7 @@ class Registry:
         kind = "ids" if isinstance(identifier, int) else "guids"
         return self._schema(f"/schemas/{kind}/{identifier}")
 
-    def referenced(self, reference: Reference) -> RegisteredSchema:
+    def referenced(self, reference: SchemaReference) -> RegisteredSchema:
         """One that another one needs; raises WrongSchemaError."""
         return self._schema(f"/subjects/{quote(reference.subject, safe='')}/versions/{reference.version}")
 

@@ -21,8 +21,8 @@ from tests.bench.options import REPORTS, options
 from tests.bench.tables import markdown
 from tests.processes import children, free_port, wait_until
 
-SHAPES = {"2 classes": (2, 0, 500_000), "10 classes, 10 features": (10, 10, 200_000)}
-TOGETHER = (100, 500, 2_000)
+SHAPES = {"2 classes": (2, 0, 200_000), "10 classes, 10 features": (10, 10, 100_000)}
+TOGETHER = (100, 1_000)
 CONFIGURATION = """
 [source]
 url = "http://127.0.0.1:{port}/events"

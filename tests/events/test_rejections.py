@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from monitor.events.decoding import Decoder, Reason
 from tests.events.shop import GOOD, NOW, OTHER, PRICES, SHOP, SMALL, decode, encoded, raw
 
-LATER = (Reason.LATE, Reason.LATE_AFTER_IDLE)  # only the windows can tell
+LATER = (Reason.LATE, Reason.LATE_AFTER_IDLE, Reason.UNREADABLE)  # windows tell the first two, other formats the last
 
 SEVERAL = Decoder([SHOP, OTHER, PRICES], segments={"shop": ["country"]}, identified=["shop"], limits=SMALL)
 ROOMY = Decoder([SHOP, OTHER, PRICES])  # records may be as large as by default

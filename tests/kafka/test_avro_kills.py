@@ -39,8 +39,8 @@ class AvroWorld(World):
     registry: str = ""
 
     @cached_property
-    def json(self) -> Mapping[int, list[bytes]]:
-        return World(self.owners, self.events, self.window, self.poisoned, self.seed).records
+    def json(self) -> World:
+        return World(self.owners, self.events, self.window, self.poisoned, self.seed)
 
     @cached_property
     def records(self) -> Mapping[int, list[bytes]]:  # type: ignore[override]
@@ -49,8 +49,12 @@ class AvroWorld(World):
             context = SerializationContext("scored", MessageField.VALUE)
             return {
                 partition: [serializer(json.loads(record), context) for record in records]
-                for partition, records in self.json.items()
+                for partition, records in self.json.records.items()
             }
+
+    @cached_property
+    def windows(self) -> Mapping[str, int]:  # type: ignore[override]
+        return self.json.windows
 
 
 @pytest.mark.timeout(1_800)
