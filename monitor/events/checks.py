@@ -3,10 +3,10 @@
 The first check that an event fails names its fault.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TypeVar
+from typing import Self, TypeVar
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -28,7 +28,7 @@ from monitor.events.timestamps import (
 from monitor.limits import LARGEST_MARGIN, SEGMENT_LENGTH
 from monitor.ports.schema import StreamSchema
 from monitor.tolerances import POSTERIOR_SUM, SUM_ROUNDING
-from monitor.windows import Segments, Window
+from monitor.windows import Segments, Streams, Window
 
 _Item = TypeVar("_Item", bound=np.generic)
 _Text = TypeVar("_Text", str, "str | None")
@@ -36,17 +36,26 @@ _Text = TypeVar("_Text", str, "str | None")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """Scored events of one stream, in the order of their records."""
+    """Scored events of one stream, or of several that are read alike, in the order of their records."""
 
     index: Labels
     """Which record of the batch each row came from; the events of an array share one."""
     rows: Window
     """Always with timestamps; with features, ids and segments if the stream has them."""
+    streams: Streams
+
+    def of_each(self) -> Iterator[tuple[str, Self]]:
+        """The events of each stream that has any."""
+        if self.streams.codes is None:
+            yield self.streams.names[0], self
+            return
+        for name, rows in self.streams.apart(self.index.size):
+            yield name, replace(self, index=self.index[rows], rows=self.rows.take(rows), streams=Streams((name,)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LateLabels:
-    """Label events of one stream: what an earlier scored event was."""
+    """Label events of one stream, or of several that are read alike: what earlier scored events were."""
 
     index: Labels
     timestamps: Times
@@ -57,6 +66,26 @@ class LateLabels:
     """What the regressor should have said; only in a regression stream."""
     ids: NDArray[np.object_] | None
     """None unless ids are asked for."""
+    streams: Streams
+
+    def of_each(self) -> Iterator[tuple[str, Self]]:
+        """The labels of each stream that has any."""
+        if self.streams.codes is None:
+            yield self.streams.names[0], self
+            return
+        for name, rows in self.streams.apart(self.index.size):
+            yield (
+                name,
+                replace(
+                    self,
+                    index=self.index[rows],
+                    timestamps=self.timestamps[rows],
+                    labels=self.labels[rows],
+                    targets=None if self.targets is None else self.targets[rows],
+                    ids=None if self.ids is None else self.ids[rows],
+                    streams=Streams((name,)),
+                ),
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +94,7 @@ class Misfit:
 
     index: int
     """Which record of the batch."""
+    stream: str
     position: int | None
     """Its place in the record's array; None when no record is an array."""
     reason: Reason
@@ -80,7 +110,7 @@ class _Check:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedEvents:
-    """The events of one stream in one batch."""
+    """The events of streams that are read alike in one batch."""
 
     scored: Scored | None
     late_labels: LateLabels | None
@@ -88,20 +118,26 @@ class JudgedEvents:
 
 
 def judge(
-    extracts: Sequence[Extract], schema: StreamSchema, horizon: int, zone: ZoneInfo | None = None
+    extracts: Sequence[Extract],
+    schema: StreamSchema,
+    names: tuple[str, ...],
+    horizon: int,
+    zone: ZoneInfo | None = None,
 ) -> JudgedEvents:
-    """Tell the events of one stream that pass from those that do not; an event later than `horizon` does not.
+    """Tell the events that pass from those that do not; an event later than `horizon` does not.
 
-    `zone` is that of times without an offset.
+    `names` are of the streams, all with this schema; `zone` is that of times without an offset.
     """
     classes = len(schema.classes)
     whole = _joined(extracts, zone)
+    streams = Streams(names, whole.streams)
     times = from_rfc3339(whole.times, zone) if isinstance(whole.times, str) else whole.times
     sums = row_sums(whole.answers)
     answered = ~np.isnan(sums)
     segments = None if whole.segments is None else _segments(whole.segments)
     passed, misfits = _verdicts(
         whole,
+        streams,
         [
             *(() if answered.all() else _absence_checks(whole, answered, schema)),
             *_time_checks(times, answered, horizon),
@@ -124,7 +160,9 @@ def judge(
         segments=segments,
     )
     return JudgedEvents(
-        _scored(whole.index, rows, passed & answered), _late_labels(whole.index, rows, passed & ~answered), misfits
+        _scored(whole.index, rows, streams, passed & answered),
+        _late_labels(whole.index, rows, streams, passed & ~answered),
+        misfits,
     )
 
 
@@ -140,6 +178,7 @@ def _joined(extracts: Sequence[Extract], zone: ZoneInfo | None) -> Extract:
         times = np.concatenate([from_rfc3339(part, zone) if isinstance(part, str) else part for part in parts])
     return Extract(
         index=np.concatenate([part.index for part in extracts]),
+        streams=_filled([part.streams for part in extracts], sizes, 0),
         position=_filled([part.position for part in extracts], sizes, 0),
         answers=np.concatenate([part.answers for part in extracts]),
         times=times,
@@ -189,13 +228,13 @@ def _segments(names: Sequence[str]) -> Segments:
     return Segments(np.fromiter(map(codes.__getitem__, names), np.int32, len(names)), tuple(known))
 
 
-def _scored(index: Labels, rows: Window, which: Flags) -> Scored | None:
+def _scored(index: Labels, rows: Window, streams: Streams, which: Flags) -> Scored | None:
     if which.all():
-        return Scored(index, rows.take(slice(None))) if which.size else None  # `take` makes the arrays read-only
-    return Scored(index[which], rows.take(which)) if which.any() else None
+        return Scored(index, rows.take(slice(None)), streams) if which.size else None  # `take` makes arrays read-only
+    return Scored(index[which], rows.take(which), streams.take(which)) if which.any() else None
 
 
-def _late_labels(index: Labels, rows: Window, which: Flags) -> LateLabels | None:
+def _late_labels(index: Labels, rows: Window, streams: Streams, which: Flags) -> LateLabels | None:
     if not which.any():
         return None
     late = rows.take(which)
@@ -205,6 +244,7 @@ def _late_labels(index: Labels, rows: Window, which: Flags) -> LateLabels | None
         labels=np.full(late.events, UNLABELLED) if late.labels is None else late.labels,
         targets=late.targets,
         ids=late.ids,
+        streams=streams.take(which),
     )
 
 
@@ -304,7 +344,7 @@ def _segment_checks(segments: Segments | None) -> Iterable[_Check]:
         yield _Check(Reason.BAD_SEGMENT, long[segments.codes], lambda _: f"longer than {SEGMENT_LENGTH} characters")
 
 
-def _verdicts(whole: Extract, checks: Iterable[_Check]) -> tuple[Flags, list[Misfit]]:
+def _verdicts(whole: Extract, streams: Streams, checks: Iterable[_Check]) -> tuple[Flags, list[Misfit]]:
     """Which events pass every check, and for each of the others the first that it failed."""
     passed = np.ones(whole.index.size, dtype=np.bool_)
     misfits: dict[int, Misfit] = {}
@@ -314,5 +354,6 @@ def _verdicts(whole: Extract, checks: Iterable[_Check]) -> tuple[Flags, list[Mis
             for row in np.flatnonzero(check.failed).tolist():
                 if row not in misfits:
                     position = None if whole.position is None else int(whole.position[row])
-                    misfits[row] = Misfit(int(whole.index[row]), position, check.reason, check.detail(row))
+                    stream = streams.names[0 if streams.codes is None else int(streams.codes[row])]
+                    misfits[row] = Misfit(int(whole.index[row]), stream, position, check.reason, check.detail(row))
     return passed, [misfits[row] for row in sorted(misfits)]

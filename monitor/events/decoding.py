@@ -25,7 +25,7 @@ from monitor.events.reasons import Fault, Reason
 from monitor.events.tabular import extracted
 from monitor.events.timestamps import AS_THEY_SAY, TimeReading
 from monitor.events.unfolding import Unfolder
-from monitor.events.wire import stream_key, wire
+from monitor.events.wire import Wire, stream_key, wire
 from monitor.limits import AHEAD, RECORD_BYTES, RECORD_EVENTS
 from monitor.ports import Joined, RawBatch, Tabular, Translated
 from monitor.ports.schema import StreamSchema
@@ -70,9 +70,15 @@ class Rejected:
 class DecodedBatch:
     """What one raw batch held, in the order of its records. Streams without events in it are absent."""
 
-    scored: Mapping[str, Scored] = field(default_factory=dict)
+    together: Sequence[Scored] = ()
+    """The events, those of streams that are read alike together."""
     late_labels: Mapping[str, LateLabels] = field(default_factory=dict)
     rejected: tuple[Rejected, ...] = ()
+
+    @property
+    def scored(self) -> dict[str, Scored]:
+        """The events by stream. To tell them apart has its cost for every stream."""
+        return {name: scored for group in self.together for name, scored in group.of_each()}
 
 
 class Decoder:
@@ -90,21 +96,32 @@ class Decoder:
     ) -> None:
         """`segments` names, by stream, the fields that tell segments apart; `identified` streams keep event ids;
         `times` says how a stream writes times that do not say it themselves, `mapping` where all fields stand."""
-        names = [schema.stream for schema in schemas]
-        if not names or len(set(names)) != len(names):
-            raise InputError(f"schemas: want one for each of one or more streams, got {names}")
-        if len(names) > 1 and "stream" not in mapping.located:
-            raise InputError(f"mapping: want a path to `stream`, as there are several: {names}")
+        streams = [schema.stream for schema in schemas]
+        if not streams or len(set(streams)) != len(streams):
+            raise InputError(f"schemas: want one for each of one or more streams, got {streams}")
+        if len(streams) > 1 and "stream" not in mapping.located:
+            raise InputError(f"mapping: want a path to `stream`, as there are several: {streams}")
         self.limits = limits
         self._mapping = mapping
         shape = mapping if mapping.direct else OWN_SHAPE
-        self._wires = {}
-        self._extractors = {}
-        for schema in schemas:
-            name, fields = schema.stream, tuple((segments or {}).get(schema.stream, ()))
-            self._wires[name] = wire(schema, fields, name in identified, shape)
-            reading = (times or {}).get(name, AS_THEY_SAY)
-            self._extractors[self._wires[name].event] = Extractor(self._wires[name], reading)
+        alike: dict[Any, list[StreamSchema]] = {}
+        for schema in sorted(schemas, key=lambda schema: schema.stream):
+            fields = tuple((segments or {}).get(schema.stream, ()))
+            reading = (times or {}).get(schema.stream, AS_THEY_SAY)
+            alike.setdefault((fields, schema.stream in identified, reading, replace(schema, stream="")), []).append(
+                schema
+            )
+        self._wires: dict[str, Wire] = {}
+        self._extractors: dict[Any, Extractor] = {}
+        for (fields, ids, reading, _), same in alike.items():
+            names = tuple(schema.stream for schema in same)
+            if len(alike) == 1 and mapping.direct:  # one type for all: a thousand would crowd out the processor's cache
+                one = wire(same[0], fields, ids, shape, names)
+                wires = [replace(one, schema=schema) for schema in same]
+            else:
+                wires = [wire(schema, fields, ids, shape) for schema in same]
+            self._wires |= dict(zip(names, wires, strict=True))
+            self._extractors |= dict.fromkeys([each.event for each in wires], Extractor(wires, reading))
         self._unfolder = None if mapping.direct else Unfolder(self._wires, mapping)
         event: Any = None
         for kind in self._extractors:
@@ -113,44 +130,45 @@ class Decoder:
         # LineCount taken as one text are events. Arrays are long, and gain little by being taken together.
         self._decode_lines: Callable[[Any], list[Any]] = msgspec.json.Decoder(event).decode_lines
         self._decode_record: Callable[[Any], Any] = msgspec.json.Decoder(event | list[event]).decode
-        self._only_kind = event if len(schemas) == 1 else None
+        self._only = next(iter(self._extractors.values())) if len(alike) == 1 else None
+        """Where all streams are read alike."""
 
     def decode(self, batch: RawBatch, now: int) -> DecodedBatch:
         """All events and rejections of a batch; `now` is in microseconds since the epoch."""
         if batch.translated is not None:
             return self._decode_translated(batch, batch.translated, now)
         rejected: list[Rejected] = []
-        extracts: dict[Any, list[Extract]] = {}
-        waiting: dict[Any, list[DecodedPart]] = {}
+        extracts: dict[Extractor, list[Extract]] = {}
+        waiting: dict[Extractor, list[DecodedPart]] = {}
         joined = batch.records if isinstance(batch.records, Joined) and self._unfolder is None else None
         table = self._from_columns(batch)
-        if table is not None:
-            extracts[self._only_kind] = [table]
+        if table is not None and self._only is not None:
+            extracts[self._only] = [table]
         for first in range(0, len(batch.records) if table is None else 0, _AT_ONCE):
             items = None if joined is None else self._parse_joined(joined, first)
             if items is None:
                 joined = None  # where one record is bad the next often is: no more vain attempts
                 items = self._parse(batch.records[first : first + _AT_ONCE], first, rejected)
-            only = None if joined is None else self._only_kind
-            for kind, part in self._parts(batch, first, items, only, rejected):
-                waiting.setdefault(kind, []).append(part)
-                # A stream that has few of the records waits for more of them: an extraction costs the same for any few.
-                if sum(len(part.events) for part in waiting[kind]) >= _AT_ONCE:
-                    extracts.setdefault(kind, []).append(self._extractors[kind].extract(together(waiting.pop(kind))))
-        for kind, few in waiting.items():
-            extracts.setdefault(kind, []).append(self._extractors[kind].extract(together(few)))
-        scored: dict[str, Scored] = {}
+            only = None if joined is None else self._only
+            for extractor, part in self._parts(batch, first, items, only, rejected):
+                waiting.setdefault(extractor, []).append(part)
+                # What has few of the records waits for more of them: an extraction costs the same for any few.
+                if sum(len(part.events) for part in waiting[extractor]) >= _AT_ONCE:
+                    extracts.setdefault(extractor, []).append(extractor.extract(together(waiting.pop(extractor))))
+        for extractor, few in waiting.items():
+            extracts.setdefault(extractor, []).append(extractor.extract(together(few)))
+        scored: list[Scored] = []
         late_labels: dict[str, LateLabels] = {}
-        for kind, parts in extracts.items():
-            schema, zone = self._extractors[kind].schema, self._extractors[kind].reading.zone
-            judged = judge(parts, schema, now + self.limits.ahead, zone)
+        for extractor, parts in extracts.items():
+            horizon = now + self.limits.ahead
+            judged = judge(parts, extractor.schema, extractor.names, horizon, extractor.reading.zone)
             if judged.scored is not None:
-                scored[schema.stream] = judged.scored
+                scored.append(judged.scored)
             if judged.late_labels is not None:
-                late_labels[schema.stream] = judged.late_labels
-            rejected.extend(self._rejection(batch.records, schema.stream, misfit) for misfit in judged.misfits)
+                late_labels |= judged.late_labels.of_each()
+            rejected.extend(self._rejection(batch.records, misfit) for misfit in judged.misfits)
         rejected.sort(key=lambda one: one.index)
-        return DecodedBatch(scored, late_labels, tuple(rejected))
+        return DecodedBatch(tuple(scored), late_labels, tuple(rejected))
 
     def _decode_translated(self, batch: RawBatch, translated: Translated, now: int) -> DecodedBatch:
         """Of records in another format; what is rejected is rejected as it came."""
@@ -174,33 +192,53 @@ class Decoder:
 
     def _from_columns(self, batch: RawBatch) -> Extract | None:
         """All events of a table of one stream's; None if its rows have to be looked at one by one."""
-        if self._only_kind is None or self._unfolder is not None or not isinstance(batch.records, Tabular):
+        alone = len(self._wires) == 1 and self._unfolder is None
+        if self._only is None or not alone or not isinstance(batch.records, Tabular):
             return None
         (stream, wire), key = next(iter(self._wires.items())), stream_key(self._mapping)
         streams = None if key is None else batch.records.column([key])
         if streams is not None and not (isinstance(streams, list) and set(streams) == {stream}):
             return None
-        return extracted(batch.records, wire, self._extractors[self._only_kind].reading)
+        return extracted(batch.records, wire, self._only.reading)
 
     def _parts(
-        self, batch: RawBatch, first: int, items: list[Any], only: Any, rejected: list[Rejected]
-    ) -> Iterator[tuple[Any, DecodedPart]]:
-        """The events of some records by their generated type; what has not the shape of one is rejected.
+        self, batch: RawBatch, first: int, items: list[Any], only: Extractor | None, rejected: list[Rejected]
+    ) -> Iterator[tuple[Extractor, DecodedPart]]:
+        """The events of some records by what takes them apart; what has not the shape of one is rejected.
 
-        `only` is the type that all of them are known to have, if any.
+        `only` is what takes all of them apart, if that is known.
         """
         index = np.arange(first, first + len(items))
-        kinds = set(map(type, items)) if only is None else {only}
-        if len(kinds) == 1 and kinds.isdisjoint((list, NoneType)):
-            yield kinds.pop(), DecodedPart(items, index, None, batch.timestamps)
+        if only is None and set(map(type, items)).isdisjoint((list, NoneType)):
+            only = self._only
+            if only is None:
+                rows: dict[Extractor, list[int]] = {}
+                for row, extractor in enumerate(map(self._extractors.__getitem__, map(type, items))):
+                    rows.setdefault(extractor, []).append(row)
+                for extractor, some in rows.items():
+                    yield extractor, DecodedPart([items[row] for row in some], index[some], None, batch.timestamps)
+                return
+        if only is not None:
+            yield only, DecodedPart(items, index, None, batch.timestamps)
             return
         for row, record in enumerate(items):
             fault = self._array_fault(record) if type(record) is list else None
             if fault is not None:
                 items[row] = None
                 rejected.append(_rejected(first + row, fault, batch.records[first + row]))
-        for kind, events, places, position in _by_kind(items):
-            yield kind, DecodedPart(events, index[places], position, batch.timestamps)
+        for extractor, events, places, position in self._by_extractor(items):
+            yield extractor, DecodedPart(events, index[places], position, batch.timestamps)
+
+    def _by_extractor(self, items: Sequence[Any]) -> Iterator[tuple[Extractor, list[Any], Labels, Labels]]:
+        """The events that are read alike, which item each comes from, and its place in that item if it is a list."""
+        rows: dict[Extractor, list[tuple[Any, int, int]]] = {}
+        for row, record in enumerate(items):
+            for position, event in enumerate(record if type(record) is list else (record,)):
+                if event is not None:  # else it has been rejected
+                    rows.setdefault(self._extractors[type(event)], []).append((event, row, position))
+        for extractor, some in rows.items():
+            events, places, positions = zip(*some, strict=True)
+            yield extractor, list(events), np.array(places), np.array(positions)
 
     def _parse_joined(self, records: Joined, first: int) -> list[Any] | None:
         """The event of each of the next records; None if they have to be looked at one by one."""
@@ -280,13 +318,13 @@ class Decoder:
                 faults.append((find_fault(element, self._wires, self._mapping), element))
         return events, faults
 
-    def _rejection(self, records: Sequence[bytes | None], stream: str, misfit: Misfit) -> Rejected:
+    def _rejection(self, records: Sequence[bytes | None], misfit: Misfit) -> Rejected:
         """The rejection of an event that did decode."""
         raw = records[misfit.index]
         position = None if self._unfolder is not None else misfit.position
         if raw is not None and position is not None and raw.lstrip().startswith(b"["):
             raw = bytes(_as_array.decode(raw)[position])
-        return _rejected(misfit.index, Fault(misfit.reason, misfit.detail, stream), raw)
+        return _rejected(misfit.index, Fault(misfit.reason, misfit.detail, misfit.stream), raw)
 
     def _array_fault(self, elements: Sequence[Any]) -> Fault | None:
         if not elements:
@@ -294,18 +332,6 @@ class Decoder:
         if len(elements) > self.limits.record_events:
             return Fault(Reason.TOO_LARGE, f"more than {self.limits.record_events} events in one record")
         return None
-
-
-def _by_kind(items: Sequence[Any]) -> Iterator[tuple[Any, list[Any], Labels, Labels]]:
-    """The events of each generated type, which item each comes from, and its place in that item if it is a list."""
-    rows: dict[Any, list[tuple[Any, int, int]]] = {}
-    for row, record in enumerate(items):
-        for position, event in enumerate(record if type(record) is list else (record,)):
-            if event is not None:  # else it has been rejected
-                rows.setdefault(type(event), []).append((event, row, position))
-    for kind, some in rows.items():
-        events, places, positions = zip(*some, strict=True)
-        yield kind, list(events), np.array(places), np.array(positions)
 
 
 def _rejected(index: int, fault: Fault, raw: bytes | None) -> Rejected:

@@ -1,4 +1,7 @@
-"""From decoded events of one stream to plain arrays: the only place that touches good events one by one.
+"""From decoded events to plain arrays: the only place that touches good events one by one.
+
+Streams that are read alike (the same classes, features and settings) are taken apart together: what a batch costs does
+not depend on how many of them it holds.
 
 It goes through a few hundred events at a time, while they are still in the processor's cache: touching them again
 later costs more than decoding them. Nothing is judged here; what an event does not have is NaN or `UNLABELLED`.
@@ -26,7 +29,7 @@ BAD_LABEL = UNLABELLED - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecodedPart:
-    """Some decoded events of one stream, and where in the batch they stand."""
+    """Some decoded events of streams that are read alike, and where in the batch they stand."""
 
     events: Sequence[Any]
     index: Labels
@@ -37,7 +40,7 @@ class DecodedPart:
 
 
 def together(parts: Sequence[DecodedPart]) -> DecodedPart:
-    """Parts of one stream and one batch, in their order, as one."""
+    """Parts of one batch, in their order, as one."""
     if len(parts) == 1:
         return parts[0]
     position = None
@@ -56,6 +59,8 @@ class Extract:
     """The same events as arrays, in the same order."""
 
     index: Labels
+    streams: Labels | None
+    """Which of the streams that are read alike each event is of; None where there is only one."""
     position: Labels | None
     answers: Matrix
     """Posteriors, margins, or predictions as the only column; NaN for an event without."""
@@ -71,11 +76,19 @@ class Extract:
 
 
 class Extractor:
-    """Takes the events of one stream apart."""
+    """Takes the events of streams that are read alike apart."""
 
-    def __init__(self, wire: Wire, reading: TimeReading = AS_THEY_SAY) -> None:
+    def __init__(self, wires: Sequence[Wire], reading: TimeReading = AS_THEY_SAY) -> None:
+        """The wires differ in nothing but the name of their stream."""
+        wire = wires[0]
+        self.names = tuple(each.schema.stream for each in wires)
         self.schema = schema = wire.schema
         self.reading = reading
+        self._of_type = len({each.event for each in wires}) == len(wires)
+        """Whether each stream has a type of its own; else all have the same, which says the stream."""
+        self._codes: dict[Any, int] = {
+            each.event if self._of_type else each.schema.stream: code for code, each in enumerate(wires)
+        }
         self._read = wire.readers
         self._segment_fields = wire.segment_fields
         self._identified = wire.identified
@@ -89,6 +102,7 @@ class Extractor:
         labels, targets = self._truth(events)
         return Extract(
             index=part.index,
+            streams=self._streams(events),
             position=part.position,
             answers=self._posteriors(events) if self.schema.classes else self._predictions(events),
             times=_times(self._column("timestamp", events), part, self.reading),
@@ -98,6 +112,12 @@ class Extractor:
             ids=self._ids(events) if self._identified else None,
             segments=self._segments(events) if self._segment_fields else None,
         )
+
+    def _streams(self, events: Sequence[Any]) -> Labels | None:
+        if len(self.names) == 1:
+            return None
+        said = map(type, events) if self._of_type else [event.stream for event in events]
+        return np.fromiter(map(self._codes.__getitem__, said), np.int64, len(events))
 
     def _column(self, field: str, events: Sequence[Any]) -> Sequence[Any]:
         read = self._read.get(field)
@@ -215,11 +235,16 @@ def _times(stamps: Sequence[Any], part: DecodedPart, reading: TimeReading) -> st
     if part.record_times is not None:
         recorded = part.record_times[part.index]
         times = np.where(recorded < 0, NO_TIME, recorded)  # brokers write -1 for "none"
-    for row, stamp in enumerate(stamps):
-        if isinstance(stamp, str):
-            times[row] = BAD_TIME if "\n" in stamp else from_rfc3339(stamp, reading.zone)[0]
-        elif stamp is not None:
-            times[row] = from_epoch(np.array([stamp]), reading)[0]
+    # Streams may write times in unlike ways, and some events none.
+    texts = [row for row, stamp in enumerate(stamps) if isinstance(stamp, str)]
+    numbers = [row for row, stamp in enumerate(stamps) if isinstance(stamp, float)]
+    if texts:
+        broken = [row for row in texts if "\n" in stamps[row]]
+        lines = "\n".join("" if "\n" in stamps[row] else stamps[row] for row in texts)
+        times[texts] = from_rfc3339(lines, reading.zone)
+        times[broken] = BAD_TIME
+    if numbers:
+        times[numbers] = from_epoch(np.array([stamps[row] for row in numbers]), reading)
     return times
 
 

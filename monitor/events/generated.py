@@ -18,12 +18,12 @@ SEGMENT_VALUE: Any = str | bool | int | float | None
 
 
 def generated(
-    leaves: Mapping[str, tuple[FieldPath, Any]], tag: str, tag_field: str | None
+    leaves: Mapping[str, tuple[FieldPath, Any]], tags: tuple[str, ...], tag_field: str | None
 ) -> tuple[type[msgspec.Struct], Mapping[str, str]]:
     """A type for an object with these values inside, and how each is reached from it, such as "x0.timestamp".
 
-    Objects and lists on the way are types of their own, in which all may be missing. Of several types in one union the
-    member `tag_field` says which it is.
+    Objects and lists on the way are types of their own, in which all may be missing. The member `tag_field` has to be
+    one of the tags: of one alone it says which of several types in a union it is, of more it is read as `stream`.
     """
     tree: dict[Step, Any] = {}
     for name, (path, accepts) in leaves.items():
@@ -31,18 +31,23 @@ def generated(
         for step in path.steps[:-1]:
             branch = branch.setdefault(step, {})
         branch[path.steps[-1]] = (name, accepts)
-    event = _branch(tree, {"tag_field": tag_field, "tag": tag} if tag_field else {})
+    event = _branch(tree, tags, tag_field) if tag_field else _branch(tree)
     return event, {name: ".".join(_reached(tree, path.steps)) for name, (path, _) in leaves.items()}
 
 
-def _branch(tree: Mapping[Step, Any], options: Mapping[str, Any]) -> type[msgspec.Struct]:
+def _branch(tree: Mapping[Step, Any], tags: tuple[str, ...] = (), tag_field: str = "") -> type[msgspec.Struct]:
     names = _names(tree)
     fields = {
-        step: (names[step], _branch(inside, {}) | None if isinstance(inside, dict) else inside[1], None)
+        step: (names[step], _branch(inside) | None if isinstance(inside, dict) else inside[1], None)
         for step, inside in tree.items()
     }
-    if options or isinstance(next(iter(tree)), str):
+    if tags or isinstance(next(iter(tree)), str):
         keys = {name: str(step) for step, name in names.items()}
+        if len(tags) > 1:
+            one_of_them: list[Any] = [("stream", Literal[tags])]
+            keys |= {"stream": tag_field}
+            return msgspec.defstruct("Event", [*one_of_them, *fields.values()], rename=keys, gc=False)
+        options: Mapping[str, Any] = {"tag": tags[0], "tag_field": tag_field} if tags else {}
         return msgspec.defstruct("Event", list(fields.values()), rename=keys, gc=False, **options)
     length = max(step for step in tree if isinstance(step, int)) + 1
     in_order = [fields.get(index, (f"skipped{index}", Any, None)) for index in range(length)]

@@ -49,6 +49,7 @@ class _Table:
         labels = self._whole.get("label")
         return Extract(
             index=np.arange(self._rows),
+            streams=None,
             position=None,
             answers=self._posteriors()
             if schema.classes

@@ -46,7 +46,7 @@ Reader = Callable[[Sequence[Any]], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """The generated type of one stream's events, and how their fields are read from it."""
+    """The generated type of a stream's events, and how their fields are read from it."""
 
     schema: StreamSchema
     segment_fields: tuple[str, ...]
@@ -63,11 +63,13 @@ def wire(
     segment_fields: Sequence[str] = (),
     identified: bool = False,
     mapping: EventMapping = OWN_SHAPE,
+    streams: tuple[str, ...] = (),
 ) -> Wire:
-    """The types for one stream. What nobody asked for (ids, other segment fields) is skipped unread."""
+    """The types for one stream, or for several of this schema. What nobody asked for (ids, other segment fields) is
+    skipped unread."""
     fields = tuple(asked(schema, segment_fields, identified, mapping))
     leaves = {_attribute(field, number): (field.path, field.accepts) for number, field in enumerate(fields)}
-    event, reached = generated(leaves, schema.stream, stream_key(mapping))
+    event, reached = generated(leaves, streams or (schema.stream,), stream_key(mapping))
     ends = dict(zip(fields, reached.values(), strict=True))
     readers: dict[str, Reader] = {}
     for name, parts in groupby(fields, key=lambda field: field.name):

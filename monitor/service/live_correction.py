@@ -10,7 +10,7 @@ as an event. Whatever is corrected is committed with the turn of the loop that r
 being assessed.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from monitor.arrays import Flags
 from monitor.events import Scored
@@ -34,12 +34,18 @@ class Correcting:
         self._watched = watched
         self._committed = committed
 
-    def corrected(self, scored: Mapping[str, Scored], fresh: Mapping[str, Flags]) -> Iterator[Message]:
-        """The events of a batch that are `fresh`, by stream: read for the first time, and no copies of earlier ones."""
+    def corrected(self, events: Iterable[tuple[Scored, Flags]]) -> Iterator[Message]:
+        """The events of a batch that are new: read for the first time, and no copies of earlier ones."""
+        new = {
+            name: scored.rows.take(rows[news[rows]])
+            for scored, news in events
+            if not self._nothing.keys().isdisjoint(scored.streams.names)
+            for name, rows in scored.streams.apart(news.size)
+        }
         for name, nothing in self._nothing.items():
-            if name in scored:
-                rows = scored[name].rows
-                some = (rows if rows.predictions is not None else _without_features(rows)).take(fresh[name])
+            if name in new:
+                rows = new[name]
+                some = rows if rows.predictions is not None else _without_features(rows)
                 now = self._in_force(name)
                 yield from messages(
                     some,

@@ -17,7 +17,7 @@ import numpy as np
 
 from monitor.arrays import Flags, Labels
 from monitor.errors import CommitRefusedError, ConnectorError
-from monitor.events import DecodedBatch, Decoder, Reason, Rejected
+from monitor.events import DecodedBatch, Decoder, Reason, Rejected, Scored
 from monitor.labels import Outcome
 from monitor.limits import COMMIT_EVERY, IDLE_AFTER, MOST_WAITING
 from monitor.ports import NEVER, Checkpoint, Marking, Message, Progress, RawBatch, Sink, Source
@@ -119,6 +119,7 @@ class Service:
         self._ledger = Ledger(
             awaited, plans, {stream: each.reference.schema.classes for stream, each in watched.items()}
         )
+        self._dead_lettering = [stream for stream, each in watched.items() if each.dead_letter_late]
         self._last_read: dict[str, float] = {}
         self._stood: dict[str, int] = {}
         """How far each partition's event time had come when it was last read."""
@@ -204,7 +205,7 @@ class Service:
         left_out = self._windowing.add(
             batch.partition,
             batch.next_offset,
-            {stream: StreamRows(scored.rows, batch.offsets[scored.index]) for stream, scored in decoded.scored.items()},
+            [StreamRows(scored.streams, scored.rows, batch.offsets[scored.index]) for scored in decoded.together],
             [RejectedAt(int(batch.offsets[bad.index]), bad.stream or None) for bad in decoded.rejected],
             {
                 stream: LabelTimes(batch.offsets[known.index], known.timestamps, known.ids, known.targets)
@@ -219,17 +220,16 @@ class Service:
         fresh = batch.offsets >= self._windowing.judged(batch.partition)
         rejected = [bad for bad in decoded.rejected if fresh[bad.index]]
         self._under_way.put(dead_letter(batch, bad) for bad in rejected)
-        events = _fresh_events(decoded, left_out, fresh)
-        self._under_way.put(self._correcting.corrected(decoded.scored, events))
-        for stream, watched in self._watched.items():
-            if watched.dead_letter_late:
-                self._dead_letter_late(batch, stream, Reason.LATE, left_out.late.get(stream))
-                self._dead_letter_late(batch, stream, Reason.LATE_AFTER_IDLE, left_out.late_after_idle.get(stream))
+        news = list(_news(decoded, left_out, fresh))
+        self._under_way.put(self._correcting.corrected(news))
+        for stream in self._dead_lettering:
+            self._dead_letter_late(batch, stream, Reason.LATE, left_out.late.get(stream))
+            self._dead_letter_late(batch, stream, Reason.LATE_AFTER_IDLE, left_out.late_after_idle.get(stream))
         self._tell(
             BatchTaken(
                 partition=batch.partition,
                 records=int(np.count_nonzero(fresh)),
-                events={stream: int(np.count_nonzero(news)) for stream, news in events.items()},
+                events={stream: count for scored, new in news for stream, count in scored.streams.counts(new).items()},
                 labels=labels_taken(batch, decoded, left_out, fresh),
                 rejected=Counter((bad.stream, str(bad.reason)) for bad in rejected),
                 examples={str(bad.reason): bad.detail for bad in reversed(rejected)},
@@ -413,10 +413,14 @@ class Service:
             observer(happening)
 
 
-def _fresh_events(decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dict[str, Flags]:
-    """Which scored events are new, by stream: not read before a restart, and no labelled copies of earlier ones."""
-    news = {stream: fresh[scored.index] for stream, scored in decoded.scored.items()}
-    return news | {stream: news[stream] & ~copied for stream, copied in left_out.copied.items()}
+def _news(decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> Iterator[tuple[Scored, Flags]]:
+    """Which scored events are new: not read before a restart, and no labelled copies of earlier ones."""
+    for scored in decoded.together:
+        news = fresh[scored.index]
+        for stream, rows in scored.streams.apart(news.size) if left_out.copied else ():
+            if stream in left_out.copied:
+                news[rows] &= ~left_out.copied[stream]
+        yield scored, news
 
 
 def _marked(checkpoint: Checkpoint, source: Source) -> Checkpoint:

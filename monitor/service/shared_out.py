@@ -33,8 +33,8 @@ class WholeWindows:
     def saw(self, partition: str, decoded: DecodedBatch) -> None:
         """The source has to know which streams a batch brought, and of what time."""
         if self._source is not None:
-            times = {stream: scored.rows.times for stream, scored in decoded.scored.items()}
-            self._source.saw(partition, {name: (int(at.min()), int(at.max())) for name, at in times.items() if at.size})
+            spans = [scored.streams.spans(scored.rows.times) for scored in decoded.together]
+            self._source.saw(partition, {stream: span for group in spans for stream, span in group.items()})
 
     def ours(self, streams: Collection[str]) -> Collection[str]:
         """Which of these streams come to this member."""

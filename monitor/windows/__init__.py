@@ -8,6 +8,7 @@ from monitor.windows.label_evidence import EvidencePlan
 from monitor.windows.origin import Gap, Origin, Stretch, faults
 from monitor.windows.panes import Arrivals
 from monitor.windows.progress import CountedWindows, PartitionProgress, WindowCheckpoint, from_stored
+from monitor.windows.streams import Streams
 from monitor.windows.summary import WindowSummary, spread_rows
 from monitor.windows.window import OTHER_SEGMENTS, Segments, Window, WindowCounts, WindowKey, by_segment, sampled
 
@@ -28,6 +29,7 @@ __all__ = [
     "RejectedAt",
     "Segments",
     "StreamRows",
+    "Streams",
     "Stretch",
     "TimePlan",
     "Window",

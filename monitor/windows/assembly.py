@@ -8,7 +8,7 @@ stream), which does not depend on how the input was cut into batches.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from monitor.arrays import Flags, Labels, Vector
 from monitor.ports import NEVER
 from monitor.windows.by_count import CountPlan, CountWindows
-from monitor.windows.by_time import Spans, TimePlan, TimeWindows
+from monitor.windows.by_time import MissedArrivals, Spans, TimePlan, TimeWindows
 from monitor.windows.label_evidence import PlainLabels
 from monitor.windows.origin import OPEN, Gap, Stretch, followed, widened
 from monitor.windows.panes import Arrivals, Mark
 from monitor.windows.progress import PartitionProgress, PublishedSpan, WindowCheckpoint, grouped, ungrouped
+from monitor.windows.streams import Streams
+from monitor.windows.undivided import Undivided
 from monitor.windows.window import Window, without_copies
 
 Plan = TimePlan | CountPlan
@@ -37,10 +39,16 @@ class _OpenWindows(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamRows:
-    """The events of one stream in a batch: their columns, and the offset of each one's record."""
+    """Events of one stream in a batch, or of several together: their columns, and the offset of each one's record."""
 
+    streams: Streams
     rows: Window
     offsets: Labels
+
+    @classmethod
+    def of(cls, stream: str, rows: Window, offsets: Labels) -> Self:
+        """All are of this stream."""
+        return cls(Streams((stream,)), rows, offsets)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,16 +76,26 @@ class RejectedAt:
 class LeftOut:
     """What a batch held beside the events that went into windows, by stream."""
 
-    late: Mapping[str, Labels]
+    late: dict[str, Labels] = field(default_factory=dict)
     """Offsets of events older than the partition's running maximum minus the allowed lateness."""
-    late_after_idle: Mapping[str, Labels]
+    late_after_idle: dict[str, Labels] = field(default_factory=dict)
     """In time by their own partition, but their window was closed while that was set aside as idle, or not there."""
-    copies: Mapping[str, Arrivals] = field(default_factory=dict)
+    copies: dict[str, Arrivals] = field(default_factory=dict)
     """Late events with a label, of streams that await labels: they say what an earlier event really was."""
-    copied: Mapping[str, Flags] = field(default_factory=dict)
+    copied: dict[str, Flags] = field(default_factory=dict)
     """Which of the stream's events they are."""
     label_marks: Mapping[str, Labels] = field(default_factory=dict)
     """The partition's running maximum with each label event included."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What all windows that events have been put into come to; found anew when one has changed."""
+
+    rows: int
+    next_due: int | None
+    marks: dict[str, Mark | None] = field(default_factory=dict)
+    """Where a restart would have to read each partition again, of those that were asked for."""
 
 
 @dataclass(slots=True)
@@ -116,6 +134,11 @@ class Windowing:
         self._only = next(iter(plans)) if len(plans) == 1 else None
         self._clocks: dict[str, _PartitionClock] = {}
         self._awaiting_labels = frozenset(awaiting_labels)
+        self._by_evidence = [timed for timed in self._timed.values() if timed.plan.evidence is not None]
+        self._at_once = self._awaiting_labels | self._counting.keys() | {timed.stream for timed in self._by_evidence}
+        """The streams whose events have to be looked at as they come."""
+        self._undivided = Undivided(self._timed)
+        self._stands: _Standing | None = None
         self._remembered = max(
             (2 * (windows.plan.size + windows.plan.lateness) for windows in self._timed.values()), default=0
         )
@@ -145,18 +168,21 @@ class Windowing:
         )
         for stream, windows in self._counting.items():
             windows.begin(partition, progress.counted.get(stream))
+        self._stands = None
 
     def forget(self, partition: str) -> None:
         """Drop everything that came from a partition: someone else reads it now."""
         self._clocks.pop(partition, None)
+        self._undivided.divide()
         for windows in self._everyone:
             windows.forget(partition)
+        self._stands = None
 
     def add(
         self,
         partition: str,
         next_offset: int,
-        streams: Mapping[str, StreamRows],
+        events: Sequence[StreamRows],
         rejected: Sequence[RejectedAt] = (),
         labels: Mapping[str, LabelTimes] = MappingProxyType({}),
         *,
@@ -167,8 +193,8 @@ class Windowing:
         `skipped` records before the batch are gone: no window will have them.
         """
         clock = self._clocks.setdefault(partition, _PartitionClock())
-        names, labelled = sorted(streams), sorted(labels)
-        scored = [(streams[name].offsets, streams[name].rows.times) for name in names]
+        labelled = sorted(labels)
+        scored = [(group.offsets, group.rows.times) for group in events]
         known = [(labels[name].offsets, labels[name].times) for name in labelled]
         offsets, times, rank = _interleaved([*scored, *known])
         running = np.maximum.accumulate(np.concatenate([[clock.running_max], times]))
@@ -177,43 +203,86 @@ class Windowing:
             clock.lacks = widened(clock.lacks, Stretch(Gap.SKIPPED, "", clock.running_max, OPEN))
         if (timed := times[times > NEVER]).size:
             clock.lacks = followed(clock.lacks, int(timed[0]))
-        clock.brought.update(streams)
+        for group in events:
+            clock.brought.update(group.streams.present())
 
         for record in rejected:
             running_max = running[np.searchsorted(offsets, record.offset, side="left")]
             self._reject(partition, clock, record, int(running_max))
-        late, late_after_idle, copies, copied = {}, {}, {}, {}
+        left_out = LeftOut()
         parts = np.split(rank, np.cumsum([part.size for part, _ in (*scored, *known)]))
-        for name, here in zip(names, parts, strict=False):
-            arrivals = Arrivals(partition, streams[name].rows, streams[name].offsets, before[here], running[1:][here])
-            if name in self._counting:
-                self._counting[name].add(arrivals)
-                continue
-            if name in self._awaiting_labels:
-                copied[name] = arrivals.rows.labelled & self._timed[name].late(arrivals)
-                copies[name], arrivals = arrivals.take(copied[name]), arrivals.take(~copied[name])
-            if arrivals.rows.events:
-                placed = self._timed[name].add(arrivals, clock.closed, clock.before.get(name, ()))
-                if placed.first is not None and placed.first < clock.since.get(name, OPEN):
-                    clock.since[name] = placed.first
-                    clock.published = grouped(clock.since, clock.before)
-                news = arrivals.offsets >= clock.resumed
-                late[name] = arrivals.offsets[placed.late & news]
-                left_out = placed.published & news
-                late_after_idle[name] = arrivals.offsets[left_out]
-                if left_out.any():
-                    clock.lacks = widened(clock.lacks, self._came_too_late(name, arrivals.marks_after[left_out], clock))
-        for name, here in zip(labelled, parts[len(names) :], strict=False):
+        for group, here in zip(events, parts, strict=False):
+            arrivals = Arrivals(partition, group.rows, group.offsets, before[here], running[1:][here])
+            self._share_out(clock, arrivals, group.streams, left_out)
+        for name, here in zip(labelled, parts[len(events) :], strict=False):
             came = labels[name]
             if name in self._timed and came.ids is not None and came.targets is not None:
                 said = PlainLabels(
                     partition, came.ids, came.targets, came.times, came.offsets, before[here], running[1:][here]
                 )
                 self._timed[name].tell(said, clock.closed)
+                self._stands = None
         clock.running_max = int(running[-1])
         clock.read = next_offset
-        marks = {name: running[1:][here] for name, here in zip(labelled, parts[len(names) :], strict=False)}
-        return LeftOut(late, late_after_idle, copies, copied, marks)
+        if self._undivided.full:
+            self._divide()
+        marks = {name: running[1:][here] for name, here in zip(labelled, parts[len(events) :], strict=False)}
+        return replace(left_out, label_marks=marks)
+
+    def _share_out(self, clock: _PartitionClock, arrivals: Arrivals, streams: Streams, left_out: LeftOut) -> None:
+        """Put events into the windows of their streams, or keep those of several until a window may close."""
+        if streams.codes is None:
+            self._add(clock, streams.names[0], arrivals, left_out)
+            return
+        at_once = streams.among(self._at_once | clock.before.keys())
+        if at_once is not None:
+            some = arrivals.take(at_once)
+            for name, rows in streams.take(at_once).apart(some.offsets.size):
+                self._add(clock, name, some.take(rows), left_out)
+            arrivals, streams = arrivals.take(~at_once), streams.take(~at_once)
+        if arrivals.offsets.size:
+            missed, first = self._undivided.add(arrivals, streams, clock.closed)
+            self._note_first(clock, first)
+            self._note_missed(clock, arrivals, streams, missed, left_out)
+
+    def _add(self, clock: _PartitionClock, name: str, arrivals: Arrivals, left_out: LeftOut) -> None:
+        """Put events of one stream into its windows."""
+        self._stands = None
+        if name in self._counting:
+            self._counting[name].add(arrivals)
+            return
+        if name in self._awaiting_labels:
+            left_out.copied[name] = arrivals.rows.labelled & self._timed[name].late(arrivals)
+            left_out.copies[name], arrivals = (
+                arrivals.take(left_out.copied[name]),
+                arrivals.take(~left_out.copied[name]),
+            )
+        if arrivals.rows.events:
+            missed = self._timed[name].add(arrivals, clock.closed, clock.before.get(name, ()))
+            self._note_first(clock, {} if missed.first is None else {name: missed.first})
+            self._note_missed(clock, arrivals, Streams((name,)), missed, left_out)
+
+    def _note_first(self, clock: _PartitionClock, first: Mapping[str, int]) -> None:
+        """Say where the earliest window of each stream begins that got any of its events."""
+        earlier = {name: start for name, start in first.items() if start < clock.since.get(name, OPEN)}
+        if earlier:
+            clock.since |= earlier
+            clock.published = grouped(clock.since, clock.before)
+
+    def _note_missed(
+        self, clock: _PartitionClock, arrivals: Arrivals, streams: Streams, missed: MissedArrivals, left_out: LeftOut
+    ) -> None:
+        """Say which events are in no window, unless that was said before a restart; and that windows lack them."""
+        news = arrivals.offsets >= clock.resumed
+        for out, which in ((left_out.late, missed.late & news), (left_out.late_after_idle, missed.published & news)):
+            out.update(dict.fromkeys(streams.present(), _NONE))
+            if which.any():
+                offsets, some = arrivals.offsets[which], streams.take(which)
+                out.update({name: offsets[rows] for name, rows in some.apart(offsets.size)})
+        if (gone := missed.published & news).any():
+            marks, some = arrivals.marks_after[gone], streams.take(gone)
+            for name, rows in some.apart(marks.size):
+                clock.lacks = widened(clock.lacks, self._came_too_late(name, marks[rows], clock))
 
     def close(
         self, assigned: Collection[str], idle: Collection[str] = (), idle_mark: int | None = None
@@ -228,7 +297,10 @@ class Windowing:
         mark = self._watermark(assigned, idle, idle_mark)
         if mark is None:
             return
-        yield from self._close_timed(mark, mark, "watermark")
+        if self._may_close(mark):
+            self._divide()
+            yield from self._close_timed(mark, mark, "watermark")
+            self._prune(self._timed.values(), mark)
         self.mark = mark
         self._published(mark)
 
@@ -236,19 +308,21 @@ class Windowing:
         """Whether `close` would give any."""
         mark = self._watermark(assigned, idle, idle_mark)
         return any(counting.rows >= counting.plan.count for counting in self._counting.values()) or (
-            mark is not None and any(timed.due(mark) for timed in self._timed.values())
+            mark is not None and self._may_close(mark)
         )
 
     def finish(self) -> Iterator[Window]:
         """Every window that is still open: nothing more will ever come."""
         for counting in self._counting.values():
             yield from self._counted(counting, counting.finish())
+        self._divide()
         last = max((deadline for timed in self._timed.values() for deadline, _ in timed.due(None)), default=None)
         # A window that event time has passed would have closed by watermark, had the last batches been smaller.
         newest = max((clock.running_max for clock in self._clocks.values()), default=NEVER)
         yield from self._close_timed(None, newest, "end-of-input")
         self.mark = None
         if last is not None:
+            self._prune(self._timed.values(), last)
             self._published(last)
 
     def checkpoint(self) -> WindowCheckpoint:
@@ -260,7 +334,7 @@ class Windowing:
     @property
     def rows(self) -> int:
         """How many events are waiting in open windows."""
-        return sum(windows.rows for windows in self._everyone)
+        return self._standing().rows + self._undivided.rows
 
     def ahead(self, active: Collection[str]) -> frozenset[str]:
         """The partitions that no window waits for: the ones to hold back when too much is waiting."""
@@ -293,6 +367,7 @@ class Windowing:
         Before its partition's first event there is no time to count it at: then it is dead-lettered and nothing more.
         """
         stream = self._only if record.stream is None else record.stream
+        self._stands = None
         if stream in self._timed and running_max != NEVER:
             self._timed[stream].reject(partition, record.offset, running_max, clock.closed)
         elif stream in self._counting:
@@ -315,6 +390,7 @@ class Windowing:
 
     def _counted(self, counting: CountWindows, windows: Iterator[Window]) -> Iterator[Window]:
         for window in windows:
+            self._stands = None
             self.mark = counting.mark
             yield self._once(self._lacking(window))
 
@@ -353,8 +429,35 @@ class Windowing:
             if clock.before:
                 clock.before = _after(clock.before, clock.closed)
                 clock.published = grouped(clock.since, clock.before)
-        for timed in self._timed.values():
+        self._prune(self._by_evidence, mark)
+
+    def _prune(self, some: Iterable[TimeWindows], mark: int) -> None:
+        for timed in some:
             timed.prune(mark)
+            self._stands = None
+
+    def _divide(self) -> None:
+        self._undivided.divide()
+        self._stands = None
+
+    def _may_close(self, mark: int) -> bool:
+        """Whether a window may be due. Until one is, no stream is looked at."""
+        return any(due is not None and due <= mark for due in (self._standing().next_due, self._undivided.due))
+
+    def _standing(self) -> _Standing:
+        if self._stands is None:
+            due = (timed.next_due for timed in self._timed.values())
+            self._stands = _Standing(
+                rows=sum(windows.rows for windows in self._everyone),
+                next_due=min((each for each in due if each is not None), default=None),
+            )
+        return self._stands
+
+    def _first_needed(self, partition: str) -> Mark | None:
+        marks = self._standing().marks
+        if partition not in marks:
+            marks[partition] = min((mark for each in self._everyone for mark in each.marks(partition)), default=None)
+        return marks[partition]
 
     def _published_so_far(self) -> dict[str, list[tuple[int, int]]]:
         """By stream, the windows that partitions which are here have published."""
@@ -364,7 +467,7 @@ class Windowing:
 
     def _progress(self, partition: str, clock: _PartitionClock) -> PartitionProgress:
         here = Mark(clock.read, clock.running_max)
-        mark = min((mark for windows in self._everyone for mark in windows.marks(partition)), default=here)
+        mark = min(self._first_needed(partition) or here, self._undivided.mark(partition) or here)
         counted = {stream: windows.counted(partition) for stream, windows in self._counting.items()}
         return PartitionProgress(
             offset=mark.offset,
@@ -390,6 +493,9 @@ def _after(spans: Mapping[str, list[tuple[int, int]]], closed: int) -> dict[str,
     """Those that reach beyond what is closed anyway."""
     left = {stream: [span for span in own if span[1] > closed] for stream, own in spans.items()}
     return {stream: own for stream, own in left.items() if own}
+
+
+_NONE: Labels = np.empty(0, dtype=np.int64)
 
 
 def _interleaved(parts: Sequence[tuple[Labels, Labels]]) -> tuple[Labels, Labels, Labels]:

@@ -121,6 +121,12 @@ class TimeWindows:
         deadlines = ((start + plan.size + plan.lateness, start) for start in starts)
         return sorted(due for due in deadlines if mark is None or due[0] <= mark)
 
+    @property
+    def next_due(self) -> int | None:
+        """The least watermark at which a window may close; None where none is open."""
+        # The first window that holds a pane ends where the pane does.
+        return min(self._panes) + self.plan.slide + self.plan.lateness if self._panes else None
+
     def close(
         self, start: int, closed: Mapping[str, int], because: str, spans: Mapping[str, Spans] = MappingProxyType({})
     ) -> Window | None:

@@ -6,8 +6,8 @@ Kept apart by partition, because a partition can be taken away, and its events m
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from monitor.arrays import Flags, Labels
-from monitor.windows.window import Window, WindowCounts, merge, sampled
+from monitor.arrays import Labels
+from monitor.windows.window import Rows, Window, WindowCounts, merge, sampled
 
 # Above the maximum a part is thinned only when it has twice too many rows: each thinning costs a pass over the rows,
 # and doubling makes that a constant cost per event.
@@ -31,7 +31,7 @@ class Arrivals:
         """Event times; arrivals always carry them."""
         return self.rows.times
 
-    def take(self, rows: Flags | slice) -> Self:
+    def take(self, rows: Rows) -> Self:
         """The same with only these events."""
         return replace(
             self,

@@ -102,7 +102,7 @@ def _through(batches: Iterable[RawBatch], decoder: Decoder, windowing: Windowing
     for batch in batches:
         decoded = decoder.decode(batch, LATER)
         assert not decoded.rejected
-        rows = {name: StreamRows(one.rows, batch.offsets[one.index]) for name, one in decoded.scored.items()}
+        rows = [StreamRows(one.streams, one.rows, batch.offsets[one.index]) for one in decoded.together]
         windowing.add(batch.partition, batch.next_offset, rows)
         for _ in windowing.close([batch.partition]):
             pass

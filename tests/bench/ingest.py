@@ -118,7 +118,7 @@ def windows(path: Path, decoder: Decoder, plan: TimePlan) -> Windowing:
     while not source.finished:
         for batch in source.poll(0):
             decoded = decoder.decode(batch, LATER)
-            rows = {name: StreamRows(one.rows, batch.offsets[one.index]) for name, one in decoded.scored.items()}
+            rows = [StreamRows(one.streams, one.rows, batch.offsets[one.index]) for one in decoded.together]
             windowing.add(batch.partition, batch.next_offset, rows)
         for _ in windowing.close(source.partitions()):
             pass

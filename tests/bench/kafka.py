@@ -173,7 +173,7 @@ def windows(bootstrap: str, topic: str, watch: Stopwatch, made: Reference, drive
             windowing.begin(partition, progress)
         for batch in source.poll(0.2):
             decoded = decoder.decode(batch, LATER)
-            rows = {name: StreamRows(s.rows, batch.offsets[s.index]) for name, s in decoded.scored.items()}
+            rows = [StreamRows(s.streams, s.rows, batch.offsets[s.index]) for s in decoded.together]
             windowing.add(batch.partition, batch.next_offset, rows)
             watch.saw(len(batch.records))
             watch.begin()

@@ -32,7 +32,7 @@ from monitor.service.publishing import Watched
 from monitor.settings.config import load
 from monitor.state import InForce, Known
 from monitor.state.in_force import after as in_force_after
-from monitor.windows.window import Window
+from monitor.windows import Streams, Window
 from tests.marks import in_chaos
 from tests.processes import started, wait_until
 from tests.service.regression_streams import reference as regression_reference
@@ -161,7 +161,7 @@ def correcting(*course: Recalibration) -> Correcting:
 def corrected_after(*course: Recalibration) -> tuple[str | None, Matrix]:
     """Which window corrects an event after these were published, and what becomes of its posteriors."""
     rows = Window(np.array([[0.6, 0.4]]), timestamps=np.array([0]))
-    (message,) = correcting(*course).corrected({"s": Scored(np.array([0]), rows)}, {"s": np.array([True])})
+    (message,) = correcting(*course).corrected([(Scored(np.array([0]), rows, Streams(("s",))), np.array([True]))])
     event = json.loads(message.value)
     return event["window"], np.array([list(event["posteriors"].values())])
 
@@ -195,7 +195,7 @@ def test_what_was_in_force_for_another_reference_corrects_nothing() -> None:
     known = Known("another model", states={"in-force": in_force_after(InForce(), said(1, 0.6))})
     rows = Window(np.array([[0.6, 0.4]]), timestamps=np.array([0]))
     live = Correcting({"s": WATCHED}, lambda _: known)
-    (message,) = live.corrected({"s": Scored(np.array([0]), rows)}, {"s": np.array([True])})
+    (message,) = live.corrected([(Scored(np.array([0]), rows, Streams(("s",))), np.array([True]))])
     assert json.loads(message.value)["window"] is None
 
 
@@ -218,7 +218,9 @@ def test_a_hundred_thousand_events_take_less_than_a_second() -> None:
     best = np.inf
     for _ in range(3):
         began = time.process_time()
-        count = sum(1 for _ in live.corrected({"s": Scored(np.arange(100_000), rows)}, {"s": np.ones(100_000, bool)}))
+        count = sum(
+            1 for _ in live.corrected([(Scored(np.arange(100_000), rows, Streams(("s",))), np.ones(100_000, bool))])
+        )
         best = min(best, time.process_time() - began)
     assert count == 100_000
     assert best < 1.0

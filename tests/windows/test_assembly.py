@@ -35,7 +35,7 @@ def feed(windowing: Windowing, partition: str, events: list[Event], start: int, 
     good = [offset for offset in offsets if events[offset].time is not None]
     bad = [RejectedAt(offset, None) for offset in offsets if events[offset].time is None]
     streams = (
-        {"s": StreamRows(rows([events[offset] for offset in good]), np.array(good, dtype=np.int64))} if good else {}
+        [StreamRows.of("s", rows([events[offset] for offset in good]), np.array(good, dtype=np.int64))] if good else []
     )
     windowing.add(partition, min(stop, len(events)), streams, bad)
 
@@ -149,10 +149,10 @@ def test_a_count_window_may_end_inside_a_record_that_carries_many_events() -> No
 
     record = [Event(time, time / 10) for time in range(5)]
     windowing = fresh(WindowCheckpoint())
-    windowing.add("p", 1, {"s": StreamRows(rows(record), np.zeros(5, dtype=np.int64))})
+    windowing.add("p", 1, [StreamRows.of("s", rows(record), np.zeros(5, dtype=np.int64))])
     first = [window.posteriors[:, 0].tolist() for window in windowing.close(["p"])]
     again = fresh(windowing.checkpoint())
-    again.add("p", 1, {"s": StreamRows(rows(record), np.zeros(5, dtype=np.int64))})
+    again.add("p", 1, [StreamRows.of("s", rows(record), np.zeros(5, dtype=np.int64))])
     rest = [window.posteriors[:, 0].tolist() for window in again.finish()]
     assert first == [[0.0, 0.1, 0.2]]
     assert rest == [[0.3, 0.4]]
@@ -178,7 +178,7 @@ def test_an_idle_partition_does_not_hold_a_window_open_and_what_it_brings_later_
     feed(windowing, "a", [Event(5, 0.5), Event(25, 0.5)], 0, 2)
     closed = list(windowing.close(["a", "b"], idle={"b"}))
     assert [(w.key.start, w.closed_because) for w in closed] == [(0, "watermark")]
-    left_out = windowing.add("b", 1, {"s": StreamRows(rows([Event(6, 0.1)]), np.array([0]))})
+    left_out = windowing.add("b", 1, [StreamRows.of("s", rows([Event(6, 0.1)]), np.array([0]))])
     assert left_out.late_after_idle["s"].tolist() == [0]
     assert left_out.late["s"].size == 0
 
@@ -210,7 +210,7 @@ def test_a_checkpoint_names_the_earliest_record_that_an_open_window_needs() -> N
 
 def test_rejected_records_before_the_first_event_have_no_time_to_be_counted_at() -> None:
     windowing = one_partition()
-    windowing.add("a", 1, {}, [RejectedAt(0, None)])
+    windowing.add("a", 1, [], [RejectedAt(0, None)])
     assert windowing.event_time("a") == NEVER
     assert windowing.checkpoint().progress["a"].offset == 1
 
@@ -225,8 +225,8 @@ def test_windows_of_several_streams_close_in_the_order_of_their_deadlines() -> N
     windowing.begin("a", None)
     both = [Event(time, 0.5) for time in (5, 15, 25, 60)]
     for offset, event in enumerate(both):
-        part = StreamRows(rows([event]), np.array([offset]))
-        windowing.add("a", offset + 1, {"quick": part, "patient": part})
+        part = [StreamRows.of(name, rows([event]), np.array([offset])) for name in ("quick", "patient")]
+        windowing.add("a", offset + 1, part)
     order = [(window.key.stream, window.key.start) for window in windowing.close(["a"])]
     assert order == [("quick", 0), ("quick", 10), ("quick", 20), ("patient", 0), ("patient", 10), ("patient", 20)]
 

@@ -70,7 +70,7 @@ def put(windowing, partition, records, first):
     """One batch."""
     scored = [(first + at, one) for at, one in enumerate(records) if one.scored]
     alone = [(first + at, one) for at, one in enumerate(records) if not one.scored]
-    streams, labels = {}, {}
+    streams, labels = [], {}
     if scored:
         rows = Window(
             posteriors=np.empty((len(scored), 0)),
@@ -79,7 +79,7 @@ def put(windowing, partition, records, first):
             timestamps=np.array([one.time for _, one in scored]),
             ids=np.array([one.name for _, one in scored], dtype=object),
         )
-        streams["s"] = StreamRows(rows, np.array([offset for offset, _ in scored]))
+        streams = [StreamRows.of("s", rows, np.array([offset for offset, _ in scored]))]
     if alone:
         labels["s"] = LabelTimes(
             np.array([offset for offset, _ in alone]),

@@ -26,7 +26,7 @@ def windowing_of(lateness: int = 0, most: int = 1000, **streams: TimePlan | Coun
 
 def bring(windowing: Windowing, partition: str, first: int, times: list[int], stream: str = "s") -> None:
     offsets = np.arange(first, first + len(times))
-    windowing.add(partition, first + len(times), {stream: StreamRows(rows(times), offsets)})
+    windowing.add(partition, first + len(times), [StreamRows.of(stream, rows(times), offsets)])
 
 
 def gaps(windows: list[Window]) -> dict[int, tuple[Gap, ...]]:
@@ -36,7 +36,7 @@ def gaps(windows: list[Window]) -> dict[int, tuple[Gap, ...]]:
 def test_windows_that_records_are_gone_from_say_so_and_no_others_do() -> None:
     windowing = windowing_of()
     bring(windowing, "a", 0, [1, 12])
-    windowing.add("a", 100, {}, skipped=98)
+    windowing.add("a", 100, [], skipped=98)
     bring(windowing, "a", 100, [35, 41, 52, 70])
     found = gaps(list(windowing.close(["a"])))
     assert found == {0: (), 10: (Gap.SKIPPED,), 30: (Gap.SKIPPED,), 40: (), 50: ()}
@@ -45,7 +45,7 @@ def test_windows_that_records_are_gone_from_say_so_and_no_others_do() -> None:
 def test_what_came_out_of_order_around_records_that_are_gone_may_have_been_among_them() -> None:
     windowing = windowing_of(lateness=10)
     bring(windowing, "a", 0, [1, 12])
-    windowing.add("a", 100, {}, skipped=98)
+    windowing.add("a", 100, [], skipped=98)
     bring(windowing, "a", 100, [35, 41, 52, 70])
     found = gaps(list(windowing.close(["a"])))
     assert found == {0: (Gap.SKIPPED,), 10: (Gap.SKIPPED,), 30: (Gap.SKIPPED,), 40: (Gap.SKIPPED,), 50: ()}
@@ -54,7 +54,7 @@ def test_what_came_out_of_order_around_records_that_are_gone_may_have_been_among
 def test_a_restart_between_the_loss_and_the_close_forgets_nothing() -> None:
     windowing = windowing_of()
     bring(windowing, "b", 0, [13])
-    windowing.add("a", 100, {}, skipped=100)
+    windowing.add("a", 100, [], skipped=100)
     committed = windowing.checkpoint()
     again = Windowing({"s": TimePlan(size=10, slide=10, lateness=0, most=1000)})
     for partition, progress in committed.progress.items():
@@ -67,7 +67,7 @@ def test_a_restart_between_the_loss_and_the_close_forgets_nothing() -> None:
 def test_a_partition_that_does_not_bring_a_stream_costs_it_nothing() -> None:
     plan = TimePlan(size=10, slide=10, lateness=0, most=1000)
     windowing = windowing_of(s=plan, other=plan)
-    windowing.add("a", 100, {}, skipped=100)
+    windowing.add("a", 100, [], skipped=100)
     bring(windowing, "a", 100, [3, 20], "other")
     bring(windowing, "b", 0, [3, 20])
     assert {(w.key.stream, w.origin.gaps) for w in windowing.close(["a", "b"])} == {
@@ -111,7 +111,7 @@ def test_a_sample_of_a_window_is_no_whole_window() -> None:
 def test_a_count_window_over_records_that_are_gone_says_so() -> None:
     windowing = windowing_of(s=CountPlan(3))
     bring(windowing, "a", 0, [1, 2, 3, 4])
-    windowing.add("a", 50, {}, skipped=46)
+    windowing.add("a", 50, [], skipped=46)
     bring(windowing, "a", 50, [50, 51, 52, 53, 54])
     assert [window.origin.gaps for window in windowing.close(["a"])] == [(), (Gap.SKIPPED,), ()]
 
