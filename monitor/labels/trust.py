@@ -8,7 +8,7 @@ over the classes) means that the estimates are off, and that nothing should be c
 from collections.abc import Sequence
 
 import msgspec
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 from monitor.labels.outcomes import OutcomeResult
 from monitor.tolerances import INTERVAL_MISSES, TRUST_LABELS, TRUST_LEVEL
@@ -39,7 +39,7 @@ def judged(remembered: Sequence[Shown]) -> str:
         for name, error in outcome.missed.items():
             misses.setdefault(name, []).append(error)
     for name, errors in sorted(misses.items(), key=lambda item: (-len(item[1]), item[0])):
-        p_value = float(binom.sf(len(errors) - 1, len(looked), INTERVAL_MISSES))
+        p_value = float(bdtrc(len(errors) - 1, len(looked), INTERVAL_MISSES))
         if p_value < TRUST_LEVEL / max(outcome.classes for outcome in looked):
             mean = sum(errors) / len(errors)
             return (

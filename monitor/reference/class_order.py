@@ -12,7 +12,6 @@ temperature and no weight can do: by Mann and Whitney's statistic, whose law nee
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.tolerances import EXCHANGE_FLOOR, EXCHANGE_LEVEL, POSTERIOR_FLOOR
@@ -45,8 +44,10 @@ def _reversed(own: Vector, others: Vector, level: float) -> bool:
     """Whether events of a class score lower on it than those of another class do, beyond chance and by enough."""
     if not own.size or not others.size:
         return False
-    ranks = rankdata(np.concatenate([own, others]))
-    higher = (float(ranks[: own.size].sum()) / own.size - (own.size + 1) / 2) / others.size
+    lower = np.sort(others)
+    # Of all pairs, those in which the event of the class scores higher; a tie is half of one.
+    pairs = sum(int(np.searchsorted(lower, own, side).sum()) for side in ("left", "right"))
+    higher = pairs / (2 * own.size * others.size)
     error = np.sqrt((own.size + others.size + 1) / (12 * own.size * others.size))
     return bool(higher - 0.5 < ndtri(level) * error and higher < 0.5 - EXCHANGE_FLOOR)
 
