@@ -1,13 +1,40 @@
-"""One thread for each process of the tests and for those they start: they run side by side, and cores are few."""
+"""How tests are shared out to processes, and one thread for each of them: they run side by side, and cores are few."""
 
 import os
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")  # before numpy is imported, which reads it once
 
+import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402 - it may import numpy
+from xdist.scheduler import LoadFileScheduling  # noqa: E402
 
 # How long an example takes depends on what else runs beside it; what the suite takes in all is looked at instead.
 # In CI the examples are the same in every run: a change is not refused by another one's luck.
 settings.register_profile("shiftwatch", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("shiftwatch")
+
+WAITING = ("tests/kafka/", "tests/deploy/test_end_to_end.py", "tests/service/test_kills.py", "tests/web/test_seen.py")
+"""What takes long and mostly waits, for a group to be balanced or an alert to be resolved, begins first."""
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, as there is always one that waits."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that no process is left with them at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith(WAITING))
+
+
+class _ByFile(LoadFileScheduling):
+    """Files go to processes whole, and those that share a broker to one: it takes long to start."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "tests/kafka" if file.startswith("tests/kafka/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _ByFile:
+    return _ByFile(config, log)

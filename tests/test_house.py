@@ -4,12 +4,12 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted(path for package in ("monitor", "connectors") for path in (ROOT / package).rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
 ROOMS = sorted(path.parent for path in (ROOT / "monitor").glob("*/__init__.py"))
 
 TOP_LEVEL = {
@@ -42,7 +42,15 @@ def imported(tree: ast.AST) -> Iterator[str]:
         yield from imported(node)
 
 
-EDGES = {module(path): {name for name in imported(tree) if name in MODULES} for path, tree in TREES.items()}
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Every source file, read once, when it is first asked for: each process that collects tests imports this file."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+
+
+@cache
+def edges() -> dict[str, set[str]]:
+    return {module(path): {name for name in imported(tree) if name in MODULES} for path, tree in trees().items()}
 
 
 def test_nothing_stands_at_the_top_level_but_the_rooms_and_what_all_of_them_use() -> None:
@@ -56,19 +64,19 @@ def test_every_room_has_a_door_that_says_what_it_is_for_on_one_page() -> None:
 
 
 def test_no_module_imports_itself_through_others() -> None:
-    TopologicalSorter(EDGES).prepare()  # raises a CycleError that names the modules
+    TopologicalSorter(edges()).prepare()  # raises a CycleError that names the modules
 
 
 def test_a_module_imports_few_others() -> None:
     """The foundation apart, and what doors list of their own rooms."""
     doors = {module(path) for path in SOURCES if path.name == "__init__.py"}
-    beyond = [targets - FOUNDATION for name, targets in EDGES.items() if name not in doors]
+    beyond = [targets - FOUNDATION for name, targets in edges().items() if name not in doors]
     assert sum(map(len, beyond)) / len(beyond) <= 3.5
 
 
 def test_each_class_name_stands_in_one_module() -> None:
     where: dict[str, set[str]] = defaultdict(set)
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 where[node.name.lstrip("_")].add(module(path))

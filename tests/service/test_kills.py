@@ -14,7 +14,7 @@ from monitor.reference.classifier import Reference
 from tests.marks import in_chaos
 from tests.processes import Process, alive, children, finished, killed_again_and_again, size, started, wait_until
 
-EVENTS = 200_000
+EVENTS, MANY = 80_000, 200_000
 OUTPUTS = (".jsonl", "-rejected.jsonl")
 
 CONFIGURATION = """
@@ -27,18 +27,24 @@ dead_letters = "{results}-rejected.jsonl"
 
 [streams.demo]
 reference = "demo.ref"
-window = {{ size = "2m", lateness = "2s" }}
+window = {{ size = "1m", lateness = "2s" }}
 """
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def events(request: pytest.FixtureRequest) -> int:
+    """How many; more for many kills."""
+    return getattr(request, "param", EVENTS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, events: int) -> Path:
     """Events, a reference, and one configuration for each way of running."""
     folder = tmp_path_factory.mktemp("kills")
     world = World(seed=5)
     periods = (
-        Period("calm", EVENTS // 2, malformed=0.01),
-        Period("moved", EVENTS // 2, priors=(0.2, 0.3, 0.5), malformed=0.01),
+        Period("calm", events // 2, malformed=0.01),
+        Period("moved", events // 2, priors=(0.2, 0.3, 0.5), malformed=0.01),
     )
     write(folder / "events.jsonl", SyntheticOptions(world=world, periods=periods, disorder=3_000_000))
     holdout = world.holdout(10_000)
@@ -63,9 +69,14 @@ def whole(folder: Path) -> Mapping[str, bytes]:
     return {name: (folder / f"whole{name}").read_bytes() for name in OUTPUTS}
 
 
-@pytest.mark.parametrize(("kills", "pause"), [(2, (0.0, 0.3)), in_chaos(30, (0.5, 2.5))], ids=["few", "many"])
+@pytest.mark.parametrize(
+    ("events", "kills", "pause"),
+    [(EVENTS, 2, (0.0, 0.1)), in_chaos(MANY, 30, (0.5, 2.5))],
+    indirect=["events"],
+    ids=["few", "many"],
+)
 def test_a_run_that_is_killed_again_and_again_publishes_what_an_uninterrupted_one_does(
-    folder: Path, whole: Mapping[str, bytes], kills: int, pause: tuple[float, float]
+    folder: Path, whole: Mapping[str, bytes], events: int, kills: int, pause: tuple[float, float]
 ) -> None:
     clean(folder)
     writes = folder / "killed.jsonl" if kills == 2 else None
@@ -73,7 +84,7 @@ def test_a_run_that_is_killed_again_and_again_publishes_what_an_uninterrupted_on
     finished(started(folder, "killed.toml"))
     assert {name: (folder / f"killed{name}").read_bytes() for name in OUTPUTS} == whole
     # One more than the events fill: disorder reaches back before the start.
-    assert whole[".jsonl"].count(b"\n") == EVENTS // 2000 + 1
+    assert whole[".jsonl"].count(b"\n") == events // 1_000 + 1
 
 
 def test_sigterm_ends_a_run_within_two_seconds_and_the_next_run_finishes_the_work(
