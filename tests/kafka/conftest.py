@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kafka import apache
+from tests.kafka.certificates import Authority
 from tests.kafka.mock import MockCluster
 from tests.kafka.world import Member
 
@@ -26,10 +27,24 @@ def mock_cluster() -> Iterator[MockCluster]:
 
 
 @pytest.fixture(scope="session")
-def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apache.Cluster]:
-    """One real broker for the session; skipped with the reason where it cannot run, except in CI, where it must."""
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Who signed the broker's certificate."""
+    return Authority(tmp_path_factory.mktemp("tls") / "authority").create()
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[apache.Cluster]:
+    """One real broker for the session; skipped with the reason where it cannot run, except in CI, where it must.
+
+    Who comes by its plain listener may do everything; the others ask for a password, and one of them speaks TLS.
+    """
     require_apache()
-    cluster = apache.Cluster(tmp_path_factory.mktemp("kafka"))
+    security = apache.Security(
+        users={"admin": "right", "nobody": "right"},
+        certificate=authority.signed("broker", "IP:127.0.0.1"),
+        superusers=("ANONYMOUS", "admin"),
+    )
+    cluster = apache.Cluster(tmp_path_factory.mktemp("kafka"), security=security)
     yield cluster
     cluster.close()
 

@@ -1,7 +1,6 @@
 """Passwords, permissions and certificates on Apache Kafka: who may come in does, who may not is told why at once."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,9 +8,8 @@ import pytest
 from connectors.kafka import open_pair, sink_settings, source_settings
 from monitor.errors import ConnectorError
 from tests.connectors.harness import nothing
-from tests.kafka.apache import Cluster, Security
+from tests.kafka.apache import Cluster
 from tests.kafka.certificates import Authority
-from tests.kafka.conftest import require_apache
 from tests.kafka.topics import Broker, read, unique
 from tests.marks import in_chaos
 
@@ -19,23 +17,10 @@ LOGIN = {"mechanism": "PLAIN", "username": "admin", "password": "right", "connec
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("tls") / "authority").create()
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Cluster]:
+def guarded(apache_kafka: Cluster) -> Cluster:
     """A broker with passwords, permissions and a certificate."""
-    require_apache()
-    security = Security(
-        users={"admin": "right", "nobody": "right"},
-        certificate=authority.signed("broker", "IP:127.0.0.1"),
-        superusers=("ANONYMOUS", "admin"),
-    )
-    cluster = Cluster(tmp_path_factory.mktemp("guarded"), security=security)
-    Broker(cluster).create("events", "results")
-    yield cluster
-    cluster.close()
+    Broker(apache_kafka).create("events", "results")
+    return apache_kafka
 
 
 LOCKED_OUT: list[tuple[dict[str, object], str]] = [

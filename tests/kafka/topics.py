@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.kafka.apache import Cluster
 from tests.kafka.mock import API_VERSION, MockCluster
+from tests.processes import wait_until
 
 _QUIET = {"log_level": 0, "log.connection.close": False}
 
@@ -38,6 +39,8 @@ class Broker:
             [NewTopic(name, partitions, replicas, config=config) for name in names]
         ).values():
             made.result(30)
+        # A broker that is busy answers for a topic a moment after it was made.
+        wait_until(lambda: set(names) <= admin.list_topics(timeout=30).topics.keys(), f"{names} to be there")
 
     def produce(
         self,
