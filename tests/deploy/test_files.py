@@ -35,7 +35,7 @@ def test_alert_rules_pass_promtool_and_their_own_tests() -> None:
     folder = DEPLOY / "prometheus"
     tool("promtool", "check", "rules", "shiftwatch.rules.yml", cwd=folder)
     tool("promtool", "check", "config", "prometheus.yml", cwd=folder)
-    tool("promtool", "test", "rules", "shiftwatch.rules.test.yml", cwd=folder)
+    tool("promtool", "test", "rules", "shiftwatch.rules.test.yml", "shiftwatch.rules.week.test.yml", cwd=folder)
 
 
 def test_the_alertmanager_example_passes_amtool_and_routes_by_severity() -> None:
