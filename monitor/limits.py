@@ -175,6 +175,9 @@ CLASS_SERIES = 100
 REFERENCES_READY = 256
 """References of which is kept what an estimator works out from them alone: some matrices of classes by classes each."""
 
+SKETCHES_READY = 4_096
+"""Columns of references whose sketch is kept as it is written: some tens of numbers each."""
+
 # Windows of each stream that the page and the API look back on.
 WINDOWS_REMEMBERED = 1_000
 

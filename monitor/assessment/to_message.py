@@ -3,7 +3,10 @@
 import math
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from monitor.arrays import Vector
 from monitor.assessment import message as result
@@ -12,6 +15,7 @@ from monitor.assessment.data_quality import DataQuality
 from monitor.assessment.harm import Harm
 from monitor.assessment.performance import Performance
 from monitor.assessment.reasons import describe
+from monitor.limits import SKETCHES_READY
 from monitor.priors import PriorEstimate
 from monitor.shifts import Sketch, Sketches
 from monitor.windows import WindowCounts
@@ -195,12 +199,23 @@ def sketches_part(found: Sketches | None) -> result.SketchesPart | None:
 
 def _sketch(sketch: Sketch) -> result.SketchPart:
     return result.SketchPart(
-        edges=tuple(_short(edge) for edge in sketch.edges.tolist()),
+        edges=_edges(sketch.edges.tobytes()),
         categories=sketch.categories,
         counts=tuple(sketch.counts.tolist()),
-        reference=tuple(sketch.reference.round(5).tolist()),
+        reference=_shares(sketch.reference.tobytes()),
         expected=tuple(sketch.expected.round(5).tolist()),
     )
+
+
+@lru_cache(maxsize=SKETCHES_READY)
+def _edges(numbers: bytes) -> tuple[float, ...]:
+    """Window after window has the same."""
+    return tuple(_short(edge) for edge in np.frombuffer(numbers).tolist())
+
+
+@lru_cache(maxsize=SKETCHES_READY)
+def _shares(numbers: bytes) -> tuple[float, ...]:
+    return tuple(np.frombuffer(numbers).round(5).tolist())
 
 
 def _short(number: float) -> float:

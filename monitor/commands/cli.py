@@ -2,6 +2,7 @@
 `shiftwatch --help` answers at once."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,6 +90,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point; the exit code is 0 only if everything was published."""
+    _one_thread()
     given = parser().parse_args(arguments)
     try:
         code: int = given.run(given)
@@ -104,6 +106,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("shiftwatch: interrupted", file=sys.stderr)
         return INTERRUPTED
     return code
+
+
+def _one_thread() -> None:
+    """Matrices are small here: the threads of a linear algebra library would burn time waiting for each other, and how
+    many of them share a sum changes its last digit from machine to machine. Whoever sets a variable decides."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
 
 def _command(

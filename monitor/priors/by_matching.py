@@ -108,6 +108,8 @@ class Geometry:
     kept: Kept
     inverse: Matrix
     """K."""
+    inverse_softly: Matrix
+    """G^-1, where noise may be among the classes."""
     told_apart: bool
     """Whether different mixtures always have different means; and"""
     told_apart_softly: bool
@@ -118,7 +120,8 @@ class Geometry:
         """The geometry of the statistics that `reduce` gives."""
         gram, means = kept["gram"], kept["projection"]
         softly = matching.lambda_min(means) > SINGULAR * float((means**2).sum())
-        return cls(kept, constrained_inverse(gram), identifiable(gram), softly)
+        inverse: Matrix = np.asarray(np.linalg.pinv(gram, rcond=SINGULAR, hermitian=True), dtype=np.float64)
+        return cls(kept, constrained_inverse(gram), inverse, identifiable(gram), softly)
 
 
 @lru_cache(maxsize=REFERENCES_READY)
@@ -171,27 +174,29 @@ def from_mean(known: Geometry, mean: Vector, events: int, soft: bool) -> PriorEs
         explained = float(estimate.priors.sum())
         priors = estimate.priors / explained if explained > 0 else np.full(rows.size, 1.0 / rows.size)
         estimate = replace(estimate, priors=frozen(priors), deficit_error=_deficit_error(kept, priors, events))
-        return _with_soft_interval(kept, mean, estimate, explained) if estimate.unique and explained > 0 else estimate
+        return (
+            _with_soft_interval(known, scores, estimate, explained) if estimate.unique and explained > 0 else estimate
+        )
     if not estimate.unique:
         return estimate
     errors = intervals.standard_errors(kept["variances"], estimate.priors, rows, events)
     return intervals.around(estimate, errors, _unconstrained(known, scores))
 
 
-def _with_soft_interval(kept: Kept, mean: Vector, estimate: PriorEstimate, explained: float) -> PriorEstimate:
+def _with_soft_interval(known: Geometry, scores: Vector, estimate: PriorEstimate, explained: float) -> PriorEstimate:
     """The interval of the shares b / 1'b of what is explained, b = G^-1 A mean, and not that of the hard form, which
     noise moves.
 
     With u = G^-1 A phi and t = 1'u an event moves share k by (u_k - a_k t) / 1'b = (psi_k + (w_k - a_k) t) / 1'b,
     w = G^-1 1 / 1'G^-1 1. The noise maps to nothing: as many events count as are explained.
     """
-    inverse = np.linalg.pinv(kept["gram"], rcond=SINGULAR, hermitian=True)
+    kept, inverse = known.kept, known.inverse_softly
     loads = inverse.sum(axis=0)
     lean = loads / loads.sum() - estimate.priors
     variances = kept["variances"] + 2.0 * lean * kept["covariances"] + lean**2 * kept["deficits"][0][:, None]
     events = max(round(explained * estimate.events), 1)
     errors = intervals.standard_errors(np.maximum(variances, 0.0), estimate.priors, kept["rows"], events)
-    shares = inverse @ (kept["projection"] @ mean)
+    shares = inverse @ scores
     centre = shares / shares.sum() if shares.sum() > 0 else None
     return intervals.around(estimate, errors, centre)
 

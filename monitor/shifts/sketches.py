@@ -95,7 +95,9 @@ class _Cells:
     """How many of the reference's values lie before each."""
     edges: Vector
     by_class: Matrix
-    """(classes, cells): the reference's values in each."""
+    """(classes, cells): the reference's values in each, with an empty cell at either end."""
+    reference: Vector
+    """Of all of them."""
 
 
 @lru_cache(maxsize=64)
@@ -120,21 +122,21 @@ def _cells(column: SortedColumn, most: int) -> _Cells:
     classes = column.class_counts.size
     counts = np.bincount(column.labels * begin.size + cell, minlength=classes * begin.size)
     edges = column.places.fence[np.append(begin, distinct - 1)]
-    return _Cells(column.places.upto[begin], edges, counts.reshape(classes, begin.size).astype(np.float64))
+    by_class = np.pad(counts.reshape(classes, begin.size).astype(np.float64), ((0, 0), (1, 1)))
+    return _Cells(column.places.upto[begin], edges, by_class, _as_it_is(by_class, column))
 
 
 def _of_number(column: SortedColumn, cells: _Cells, seen: PlacedValues, priors: Vector) -> Sketch:
     present = int(seen.present[0])
     beyond = np.searchsorted(seen.below[0, :present], column.values.size)
     ends = [0, *np.searchsorted(seen.upto[0, :present], cells.begin, side="right"), beyond, present]
-    counts = np.diff(ends)
-    reference, expected = _shares(cells.by_class, column, priors)
-    return Sketch(cells.edges, (), counts, np.pad(reference, 1), np.pad(expected, 1))
+    expected = mixed_shares(cells.by_class, priors * (1 - column.missing))
+    return Sketch(cells.edges, (), np.diff(ends), cells.reference, expected)
 
 
 def _of_category(profile: FeatureProfile, seen: Vector, priors: Vector, most: int) -> Sketch:
     known = profile.counts.shape[1] - 1
-    shares = _shares(profile.counts, profile, priors)
+    shares = _as_it_is(profile.counts, profile), mixed_shares(profile.counts, priors * (1 - profile.missing))
     commonest = np.maximum(shares[0], seen / max(seen.sum(), 1))[:known]
     named = np.sort(np.argsort(-commonest, kind="stable")[: most - 2])
     named = named[commonest[named] > 0]
@@ -147,7 +149,6 @@ def _of_category(profile: FeatureProfile, seen: Vector, priors: Vector, most: in
     return Sketch(np.zeros(0), names, np.rint(cells(seen)).astype(np.int64), *map(cells, shares))
 
 
-def _shares(by_class: Matrix, column: Column, priors: Vector) -> tuple[Vector, Vector]:
-    """The shares of values as the reference has them, and at a class mix."""
-    own = column.class_counts / max(float(column.class_counts.sum()), 1.0)
-    return mixed_shares(by_class, own), mixed_shares(by_class, priors * (1 - column.missing))
+def _as_it_is(by_class: Matrix, column: Column) -> Vector:
+    """The shares of values as the reference has them."""
+    return mixed_shares(by_class, column.class_counts / max(float(column.class_counts.sum()), 1.0))
