@@ -35,6 +35,7 @@ BENCHES = (
     Bench("ingest", "from JSONL bytes to closed windows, against the bare decode of the same lines", 3),
     Bench("shapes", "events from records of another shape, and from tables, against our own shape", 3),
     Bench("formats", "Avro and Protobuf from a registry's serializers, against the libraries' bare readers", 3),
+    Bench("ratios", "the hot paths against bare loops: what CI compares with the last report"),
     Bench("window", "what assessing a window costs", 3, peers=("evidently", "nannyml", "alibi-detect")),
     Bench("priors", "the speed of the prior estimators", 3, peers=("quapy",)),
     Bench("reference_build", "building a reference from a large file", 3),
