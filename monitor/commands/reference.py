@@ -78,7 +78,7 @@ def _build(given: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     from monitor.reference import Kinds, LineCount, Wanted, build, build_regression, holds_predictions
     from monitor.web.preflight_page import page as render
@@ -88,12 +88,15 @@ def _build(given: argparse.Namespace) -> int:
     kinds = Kinds(tuple(given.category), tuple(given.number), tuple(given.ignore))
     wanted = Wanted(given.stream, classes, given.positive, kinds, given.times, given.scores)
     facts = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source": given.holdout.name}
-    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("reading", total=given.holdout.stat().st_size if given.holdout.exists() else None)
 
         def advance(read: int) -> None:
             progress.update(task, completed=read)
+
+        def work(what: str, done: int, of: int) -> None:
+            progress.update(task, description=what, completed=done, total=of)
 
         if holds_predictions(given.holdout):
             lines = LineCount(given.lines, given.lines_most)
@@ -112,6 +115,7 @@ def _build(given: argparse.Namespace) -> int:
             facts=facts,
             block=None if given.block is None else _block(given.block, given.stream),
             advance=advance,
+            progress=work,
         )
     reference.save(given.out)
     _print(_summary(reference, given.out) + (_warnings(reference) if given.no_report else ""))

@@ -20,6 +20,7 @@ from monitor.reference.classifier import Facts, Reference
 from monitor.reference.holdout import Advance, Chunk, Wanted, infer_schema, notices, read
 from monitor.reference.preflight import Report, measure
 from monitor.reference.segments import Names
+from monitor.reference.steps import BuildProgress, unseen
 from monitor.reference.warnings import exchanged_classes
 from monitor.tolerances import MINIMUM_EVENTS
 
@@ -130,10 +131,11 @@ def build(
     facts: Facts | None = None,
     block: Block | None = None,
     advance: Advance = lambda _read: None,
+    progress: BuildProgress = unseen,
 ) -> tuple[Reference, Report]:
     """The reference of a hold-out file, and what was measured on it; `facts` (who, when) are kept with it.
 
-    `block` is the length of the windows to come, as in `Reference.fit`.
+    `block` is the length of the windows to come, and `progress` is told of every step, as in `Reference.fit`.
 
     Classes that are told apart only after columns are exchanged are refused: calibration would hide the mistake.
     """
@@ -155,5 +157,6 @@ def build(
         notices=notices(path, wanted, schema),
         segments=reservoir.segments,
         blocks=None if block is None else _cut(block, reservoir),
+        progress=progress,
     )
     return reference, measure(reference, posteriors, labels)

@@ -4,7 +4,7 @@ A reference is reduced once from the hold-out events and never changes. `Referen
 `monitor.reference.building` from files of any size; both end in `reduce`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self, get_args
 
@@ -24,7 +24,7 @@ from monitor.reference.base import Arrays, FiledReference, Header
 from monitor.reference.blocks import Block, Cut, calendar, cut, microseconds, summarised
 from monitor.reference.column_notices import column_notices, likely_labels
 from monitor.reference.earlier import scores_before
-from monitor.reference.estimator_choice import simulate
+from monitor.reference.estimator_choice import REFERENCES, simulate
 from monitor.reference.feature_columns import Kinds, read_features
 from monitor.reference.segments import (
     Names,
@@ -36,6 +36,7 @@ from monitor.reference.segments import (
     profiles,
     usual_in,
 )
+from monitor.reference.steps import BuildProgress, counted, unseen
 from monitor.reference.table import class_numbers, out_of_line, plain_list, read_scores
 from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
@@ -154,6 +155,7 @@ class Reference(FiledReference):
         times: ArrayLike | None = None,
         block: Block | None = None,
         segments: Any = None,
+        progress: BuildProgress = unseen,
     ) -> Self:
         """The reference of a fitted classifier, from its posteriors on a labelled set it was not trained on.
 
@@ -166,7 +168,8 @@ class Reference(FiledReference):
         `block` is the length of the windows to come, as so many events or as a duration ("1d"): the hold-out events, in
         the order of `times` (datetimes or epoch milliseconds) or as they stand, are cut into blocks of that length, and
         windows are held against how much these differ. `segments` is a data frame of the fields that tell segments
-        apart: each is then held against its own events. (A feature of the field's name does as well.)
+        apart: each is then held against its own events. (A feature of the field's name does as well.) `progress` is
+        told what is being worked out, and how many of how many steps are done; many classes take their time.
         """
         if scores not in get_args(ScoreKind):
             raise InputError(f"scores: want one of {get_args(ScoreKind)}, got {scores!r}")
@@ -198,6 +201,7 @@ class Reference(FiledReference):
             ],
             blocks=None if block is None else cut(block, matrix.shape[0], moments),
             segments=None if segments is None else named_segments(segments, matrix.shape[0]),
+            progress=progress,
         )
 
     @classmethod
@@ -216,6 +220,7 @@ class Reference(FiledReference):
         notices: Iterable[str] = (),
         blocks: Cut | None = None,
         segments: Names | None = None,
+        progress: BuildProgress = unseen,
     ) -> Self:
         """A reference from checked columns; `class_counts` when the rows are a sample of more events than these.
 
@@ -225,15 +230,20 @@ class Reference(FiledReference):
         if estimator not in priors.ESTIMATORS:
             raise InputError(f"estimator: want one of {sorted(priors.ESTIMATORS)}, got {estimator!r}")
         priors.ESTIMATORS[estimator].check_applies(len(schema.classes), features is not None, "the hold-out events")
+        usable = _usable(len(schema.classes), features is not None)
+        simulations = REFERENCES if estimator == "auto" else 0
+        step = counted(progress, len(usable) + simulations + (2 if blocks is None else 3))
+        step("calibration")
         held_out, calibrated, log_losses = hold_out(schema, posteriors, labels, features, method=calibration, seed=seed)
         counts = np.bincount(labels, minlength=len(schema.classes)).astype(np.float64)
         counts = counts if class_counts is None else class_counts
-        statistics = _statistics(held_out, len(schema.classes))
+        statistics = _statistics(held_out, usable, step)
         simulated: Facts = {}
         if estimator == "auto":
-            evidence = simulate(posteriors, labels, calibrated.method, seed)
+            evidence = simulate(posteriors, labels, calibrated.method, seed, step)
             statistics["auto"] = {"weights": evidence.weights}
             simulated = {"simulated": evidence.facts()}
+        step("features")
         # Windows meet these rows in tests of their distribution: both have to come out of the same map.
         sample = sample_of(replace(held_out, posteriors=posteriors))
         cautions = warnings.of_scores(posteriors, labels, schema)
@@ -268,10 +278,14 @@ class Reference(FiledReference):
             calendar=tuple(untested),
             segments=None if segments is None else of_names(segments[_sampled(labels, seed)]),
         )
+        if blocks is not None:
+            step("blocks")
         if blocks is not None and blocks.number > 1:
             rows = replace(held_out, posteriors=posteriors)
             made = replace(made, blocks=_blocks(blocks, made, rows, held_out.posteriors))
-        return made.sealed()
+        sealed = made.sealed()
+        step("done")
+        return sealed
 
     def header(self) -> Header:
         schema = self.schema
@@ -393,11 +407,17 @@ def sample_of(held_out: HoldOut, rows: int = SAMPLE_ROWS) -> HoldOut:
     )
 
 
-def _statistics(held_out: HoldOut, classes: int) -> dict[str, Statistics]:
-    """What every estimator that this stream can use keeps of the hold-out events."""
-    rows = held_out.labels.size
-    return {
-        name: estimator.summarise(sample_of(held_out, estimator.most_rows or rows))
-        for name, estimator in priors.ESTIMATORS.items()
-        if estimator.applies_to(classes, held_out.features is not None)
-    }
+def _usable(classes: int, features: bool) -> dict[str, priors.Estimator]:
+    """Every estimator that such a stream can use."""
+    return {name: each for name, each in priors.ESTIMATORS.items() if each.applies_to(classes, features)}
+
+
+def _statistics(
+    held_out: HoldOut, usable: Mapping[str, priors.Estimator], step: Callable[[str], None]
+) -> dict[str, Statistics]:
+    """What each of these estimators keeps of the hold-out events."""
+    statistics, rows = {}, held_out.labels.size
+    for name, estimator in usable.items():
+        step(f"estimator {name}")
+        statistics[name] = estimator.summarise(sample_of(held_out, estimator.most_rows or rows))
+    return statistics

@@ -9,6 +9,7 @@ problems they ranked EM first wherever calibration noise, which hits EM hardest,
 The weights of the combination minimise its mean squared error over all windows, on the simplex, with a ridge.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,13 +76,16 @@ class SimulatedWindows:
         return float(np.concatenate(errors).mean()) if errors else float("nan")
 
 
-def simulate(posteriors: Matrix, labels: Labels, method: str, seed: int) -> SimulatedWindows:
+def simulate(
+    posteriors: Matrix, labels: Labels, method: str, seed: int, step: Callable[[str], None] = lambda _what: None
+) -> SimulatedWindows:
     """Simulated shifts of a model with these uncalibrated hold-out posteriors, calibrated by `method`."""
     rows = stratified_sample(labels, SIMULATED_ROWS, seed)
     posteriors, labels = posteriors[rows], labels[rows]
     random = np.random.default_rng(seed)
     true, estimates, numbers = [], [], []
     for number in range(REFERENCES):
+        step(f"simulated shifts {number + 1} of {REFERENCES}")
         reference, calibrated = _resampled(posteriors, labels, method, random)
         mixes = (
             uniform_simplex(len(reference.classes), UNIFORM, random),

@@ -31,6 +31,23 @@ def test_three_lines_from_a_fitted_classifier(tmp_path):
     assert again.version == reference.version
 
 
+@pytest.mark.parametrize("block", [None, 150])
+@pytest.mark.parametrize("estimator", ["em", "auto"])
+def test_whoever_looks_on_is_told_of_every_step_up_to_the_last(estimator, block):
+    told = []
+    posteriors, labels, features = world(300)
+    Reference.fit(
+        posteriors, labels, features, estimator=estimator, block=block, progress=lambda *step: told.append(step)
+    )
+    assert [done for _, done, _ in told] == list(range(len(told)))
+    assert {of for _, _, of in told} == {len(told) - 1}
+    steps = [what for what, _, _ in told]
+    assert steps[0] == "calibration"
+    assert steps[-1] == "done"
+    assert {f"estimator {name}" for name in ESTIMATORS} >= {what for what in steps if what.startswith("estimator")}
+    assert ("simulated shifts 6 of 6" in steps) == (estimator == "auto")
+
+
 def test_a_round_trip_loses_nothing(reference, tmp_path):
     reference.save(tmp_path / "x.ref")
     again = Reference.load(tmp_path / "x.ref")
