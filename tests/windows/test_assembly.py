@@ -254,7 +254,7 @@ def test_a_partition_that_comes_after_its_windows_were_published_does_not_publis
     windowing.begin("c", None)
     late = [Event(12, 0.1), Event(16, 0.1), Event(22, 0.1)]
     good = np.arange(3)
-    left_out = windowing.add("c", 3, {"s": StreamRows(rows(late), good)})
+    left_out = windowing.add("c", 3, [StreamRows.of("s", rows(late), good)])
     assert left_out.late_after_idle["s"].tolist() == [0, 1]
     (window,) = windowing.finish()
     assert (window.key.start, window.events) == (20, 1)
@@ -265,11 +265,11 @@ def test_it_brings_older_windows_and_those_of_other_streams_all_the_same() -> No
     plan = TimePlan(size=10, slide=10, lateness=0, most=MANY)
     windowing = Windowing({"s": plan, "t": plan})
     windowing.begin("a", None)
-    windowing.add("a", 1, {"s": StreamRows(rows([Event(105, 0.5)]), np.array([0]))})
+    windowing.add("a", 1, [StreamRows.of("s", rows([Event(105, 0.5)]), np.array([0]))])
     list(windowing.close(["a"], idle={"a"}, idle_mark=120))
     windowing.begin("c", None)
     events = [Event(5, 0.1), Event(106, 0.1)]
-    left_out = windowing.add("c", 2, {name: StreamRows(rows(events), np.array([0, 1])) for name in ("s", "t")})
+    left_out = windowing.add("c", 2, [StreamRows.of(name, rows(events), np.array([0, 1])) for name in ("s", "t")])
     assert [left_out.late_after_idle[name].tolist() for name in ("s", "t")] == [[1], []]
     assert [window.key.id for window in windowing.finish()] == ["s//0/10", "t//0/10", "t//100/110"]
 
@@ -294,7 +294,7 @@ def test_files_that_follow_each_other_publish_each_window_once_whatever_their_ti
         while events < len(times):
             stop = min(len(times), events + rng.randint(1, 3))
             batch = rows([Event(time, 0.5) for time in times[events:stop]])
-            came = windowing.add(name, stop, {"s": StreamRows(batch, np.arange(events, stop))})
+            came = windowing.add(name, stop, [StreamRows.of("s", batch, np.arange(events, stop))])
             left_out += came.late_after_idle["s"].size + came.late["s"].size
             events = stop
             everyone = [f"f{each}" for each in range(number + 1)]
