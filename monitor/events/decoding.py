@@ -185,7 +185,7 @@ class Decoder:
             for number, detail in translated.faults.items()
         ]
         return DecodedBatch(
-            {stream: replace(scored, index=index[scored.index]) for stream, scored in decoded.scored.items()},
+            tuple(replace(scored, index=index[scored.index]) for scored in decoded.together),
             {stream: replace(late, index=index[late.index]) for stream, late in decoded.late_labels.items()},
             tuple(sorted(rejected, key=lambda one: one.index)),
         )
