@@ -41,6 +41,8 @@ class HttpOptions:
     """It has to hold the events of all open windows. What is posted beyond it is refused with 429."""
     token: str = field(default="", repr=False)
     """What senders have to show; best from outside, as "${file:/run/secrets/token}"."""
+    anyone: bool = False
+    """Take posts of other machines without a token: where senders have none, and a network policy says who they are."""
     certificate: Path | None = None
     key: Path | None = None
     """TLS, in PEM."""
@@ -73,8 +75,8 @@ def source(rest: str, options: Mapping[str, Any], base: Path) -> Source:
         problems.append(f"source.url: want a port from 0 to 65535, got {rest!r}")
     if not parts.hostname or parts.query or parts.username:
         problems.append(f'source.url: want a place to listen at, as "http://127.0.0.1:8090/events", got {rest!r}')
-    elif said is not None and not said.token and not of_this_machine(parts.hostname):
-        problems.append(f"source: want a `token`, as {parts.hostname} is reached from other machines")
+    elif said is not None and not (said.token or said.anyone or of_this_machine(parts.hostname)):
+        problems.append(f"source: want a `token`, or `anyone = true`: {parts.hostname} is reached from other machines")
     if said is None or problems:
         raise ConfigurationError(problems)
     said = replace(

@@ -36,10 +36,11 @@ HEAD = """# Events that are posted by HTTP
 
 Made by `python -m tests.bench.posted --rounds {rounds}`.
 
-Events a second, medians (lowest and highest) of {rounds} rounds: one sender with one connection, which waits for each
+Events a second, medians (lowest and highest) of {rounds} round(s): one sender with one connection, which waits for each
 answer, and a whole `shiftwatch run` with its worker on the same {cores} cores. *Acknowledged*: until the last post was
 answered, each of them durable. *Assessed*: until the result of the last window that closes was there. Windows of
-{window:,} events. The last column is the processor time of the service for an event, workers and assessments included.
+{window:,} events. The last column is the processor time of the service for an event, workers and assessments included:
+it holds on a busy machine, too, as this one was (load average {load:.0f}).
 
 """
 
@@ -118,7 +119,9 @@ def main() -> None:
         for together in TOGETHER:
             acknowledged, assessed, spent = zip(*(posted(shape, together) for _ in range(given.rounds)), strict=True)
             rows.append((name, f"{together:,}", spread(acknowledged), spread(assessed), f"{min(spent):.1f}"))
-    head = HEAD.format(rounds=given.rounds, cores=len(os.sched_getaffinity(0)), window=WINDOW_EVENTS)
+    head = HEAD.format(
+        rounds=given.rounds, cores=len(os.sched_getaffinity(0)), window=WINDOW_EVENTS, load=os.getloadavg()[0]
+    )
     page = head + markdown(("events", "in each post", "acknowledged", "assessed", "us an event"), rows)
     print(page)
     given.report.write_text(page, encoding="utf-8")

@@ -20,7 +20,9 @@ from connectors.http.bodies import RefusedPostError, posted
 from connectors.http.log import EventLog, Posted
 from monitor.commands.connectors import open_source
 from monitor.errors import ConfigurationError, ConnectorError
+from monitor.events import Decoder, EventMapping
 from monitor.ports import Checkpoint, Progress, RawBatch
+from monitor.ports.schema import StreamSchema
 
 LINES = {"Content-Type": "application/x-ndjson"}
 JSON = {"Content-Type": "application/json"}
@@ -153,6 +155,27 @@ def test_what_cannot_be_taken_is_refused_whole(
     assert taken(shared) == [b"{}"]
 
 
+def test_a_response_that_kserves_logger_posts_is_the_events_of_its_preset(shared: HttpSource) -> None:
+    attributes = {
+        "specversion": "1.0",
+        "id": "0e8ba07e",
+        "source": "http://localhost:9081/",
+        "type": "org.kubeflow.serving.inference.response",
+        "time": "2026-11-18T12:00:00.5Z",
+        "inferenceservicename": "iris",
+    }
+    headers = {f"Ce-{name.capitalize()}": value for name, value in attributes.items()} | JSON
+    assert post(shared, b'{"predictions": [[0.8, 0.2], [0.1, 0.9]]}', headers).status_code == 200
+    (batch,) = batches(shared)
+    decoder = Decoder([StreamSchema("iris", ("a", "b"))], identified=["iris"], mapping=EventMapping(preset="kserve-v1"))
+    decoded = decoder.decode(batch, 2**60)
+    assert decoded.rejected == ()
+    rows = decoded.scored["iris"].rows
+    assert list(rows.ids) == ["0e8ba07e/0", "0e8ba07e/1"]
+    assert rows.posteriors.tolist() == [[0.8, 0.2], [0.1, 0.9]]
+    assert rows.times.tolist() == [1_795_003_200_500_000] * 2
+
+
 def test_only_posts_to_its_path_are_taken(shared: HttpSource) -> None:
     assert CLIENT.get(shared.url).status_code == 405
     assert CLIENT.post(shared.url + "/x", content=b"{}", headers=LINES).status_code == 404
@@ -219,6 +242,17 @@ def test_posts_are_taken_under_tls(tmp_path: Path) -> None:
 def test_settings_that_cannot_be_are_told(tmp_path: Path, rest: str, options: Mapping[str, Any], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         source(rest, options, tmp_path)
+
+
+def test_without_a_token_other_machines_may_post_where_that_is_said(tmp_path: Path) -> None:
+    anywhere = source("//0.0.0.0:0/", {"anyone": True}, tmp_path)
+    anywhere.start(None)
+    try:
+        assert isinstance(anywhere, HttpSource)
+        url = anywhere.url.replace("//0.0.0.0:", "//127.0.0.1:")
+        assert CLIENT.post(url, content=b"{}", headers=LINES | {"Host": "doors.models.svc"}).status_code == 200
+    finally:
+        anywhere.close()
 
 
 def test_a_port_that_is_taken_is_told_and_the_log_is_free_again(tmp_path: Path) -> None:
