@@ -26,6 +26,7 @@ from monitor.labels.store import LabelStore
 from monitor.ports import NEVER, Progress
 from monitor.windows import CountedWindows, PartitionProgress, from_stored
 from monitor.windows.progress import to_stored
+from tests.processes import killed_again_and_again, started
 
 KEPT = Path(__file__).parent / "kept"
 COMMITTED = json.loads((KEPT / "kafka-metadata.json").read_text(encoding="utf-8"))
@@ -71,6 +72,21 @@ def test_a_killed_run_of_the_first_release_is_taken_up_where_it_stopped(tmp_path
     assert len(set(published)) == len(published)
     assert (again / "results.jsonl").read_bytes().startswith(before)
     assert json.loads((again / "results.jsonl.checkpoint").read_bytes())["format"] == 2
+
+
+@pytest.mark.chaos
+def test_an_upgrade_that_is_killed_again_and_again_publishes_what_one_does_that_is_not(tmp_path: Path) -> None:
+    quiet, killed = tmp_path / "quiet", tmp_path / "killed"
+    for folder in (quiet, killed):
+        shutil.copytree(KEPT, folder)
+    run(quiet)
+    (killed / "events.jsonl").write_bytes(gzip.decompress((KEPT / "events.jsonl.gz").read_bytes()))
+    results = killed / "results.jsonl"
+    done = killed_again_and_again(lambda: started(killed, "shiftwatch.toml"), 6, (0.0, 0.3), writes=results)
+    assert done, "it came to its end before it could be killed"
+    assert results.stat().st_size > (KEPT / "results.jsonl").stat().st_size, "the new release had begun to write"
+    run(killed)
+    assert results.read_bytes() == (quiet / "results.jsonl").read_bytes()
 
 
 def test_references_of_the_first_release_are_read() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.bench import machine, tables
 from tests.bench.options import options
 from tests.bench.pictures import pyplot
+from tests.kafka import apache
 from tests.soak.plan import LABELS_LATE, Plan
 from tests.soak.soaking import Soak, allowed_mb, growth_mb, least, run
 
@@ -106,6 +107,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=7_200.0)
     parser.add_argument("--folder", type=Path, help="where the services work; kept")
     given = parser.parse_args()
+    reason = apache.unavailable()
+    if reason is not None:
+        parser.error(f"Apache Kafka cannot run here: {reason}")
     plan, before = Plan.lasting(QUICK if given.quick else given.seconds), machine.load()
     with tempfile.TemporaryDirectory() as temporary:
         soak = run(plan, given.folder or Path(temporary))

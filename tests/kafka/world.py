@@ -26,7 +26,7 @@ from confluent_kafka import Producer
 from monitor.arrays import Vector
 from monitor.reference.classifier import Reference
 from tests.kafka.topics import Broker, Written, read, unique
-from tests.outside import Shown, assert_soon_the_same, assert_the_same, only, shown
+from tests.outside import Shown, answer, assert_soon_the_same, assert_the_same, only, shown
 from tests.processes import wait_until
 
 START_MS = 1_763_456_400_000
@@ -294,11 +294,13 @@ class Member:
 
     @property
     def shares(self) -> set[str]:
-        """The partitions that it has, by what it says."""
-        found: Counter[str] = Counter()
-        for verb, names in re.findall(r"(came|gone)=(\[[^]]*\])", self.said):
-            found.update(dict.fromkeys(re.findall(r"'([^']+)'", names), 1 if verb == "came" else -1))
-        return {name for name, times in found.items() if times > 0}
+        """The partitions that it reads now, by its metrics: its log does not say which of them an outage took away."""
+        try:
+            rows = answer(f"{self.address}/metrics").splitlines()
+        except (OSError, IndexError):  # it does not listen yet
+            return set()
+        found = (re.match(r'shiftwatch_position_offset\{partition="([^"]+)"', row) for row in rows)
+        return {one[1] for one in found if one}
 
     def kill(self) -> None:
         self.process.kill()
