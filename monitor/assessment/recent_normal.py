@@ -5,8 +5,9 @@ so of every window. The recent normal forgets: it is an exponential mean of the 
 with the memory, of 2, 4, 8 or 16 windows, that has foretold the last twenty best. A window is not normal where the
 statistic T of its difference from that mean is larger than those of the last twenty windows were, by Student's law of
 their logarithms, and than those of about the last hundred: twenty windows may all have been quieter than usual. Its
-class mix has moved where it is farther from the mean's than theirs were, by Hotelling's law. The
-normal begins with the blocks of the reference's hold-out, in their order; without blocks it has to see some windows.
+class mix has moved where it is farther from the mean's than theirs were, by Hotelling's law; a feature where it is farther
+by itself, by the law of F, and the whole looks suspicious too. The normal begins with the blocks of the reference's
+hold-out, in their order; without blocks it has to see some windows.
 
 Windows that are not normal take part too: what stays becomes normal after some windows, and the reference goes on
 telling that it is not as it was there. Of a single such window no more is remembered than what would be as far off as
@@ -23,7 +24,7 @@ from typing import TypeVar
 
 import msgspec
 import numpy as np
-from scipy.special import fdtrc
+from scipy.special import fdtrc, fdtri
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.assessment.baseline import Baseline
@@ -41,6 +42,7 @@ from monitor.tolerances import (
     RECENT_INDEPENDENT,
     RECENT_LONG,
     RECENT_WINDOWS,
+    SUSPICION,
     VERDICT_LEVEL,
 )
 
@@ -72,6 +74,8 @@ class RecentNormal(msgspec.Struct, frozen=True):
     """Whether it had an unknown class."""
     long: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """What many windows before say of ln T: what they are worth in windows, mean and variance."""
+    features: tuple[float, ...] = ()
+    """And of each feature by itself: the mean of its squared distance, 1 where it varied as in the hold-out."""
 
     @property
     def profiles(self) -> Matrix:
@@ -138,13 +142,14 @@ def begun(of_reference: Lens) -> RecentNormal:
             if block.input_weights is not None:
                 own = of_reference.input_statistic(away, block.input_weights)
                 inputs = _longer(inputs, _log(own / resting))
-            gap = block.profile.less(normal.profiles[best]).shares
+            gap = block.profile.less(normal.profiles[best])
             normal = msgspec.structs.replace(
                 normal,
                 statistics=_longer(normal.statistics, statistic),
                 long=_with_log(normal.long, statistic),
                 input_statistics=inputs,
-                gaps=_longer(normal.gaps, tuple(gap.tolist())),
+                gaps=_longer(normal.gaps, tuple(gap.shares.tolist())),
+                features=_with_features(normal, _alone(gap) / (gap.relative * resting)),
             )
         normal = _with_window(normal, _away(normal, block.profile)) if normal.windows else _first(block.profile)
         raw = raw + (block.mean - raw) / np.array(normal.weights)[:, None]
@@ -169,6 +174,7 @@ def judged(
         long=_with_log(normal.long, statistic),
         input_statistics=_longer(inputs, _capped(away.inputs, _law(inputs))) if profile.inputs.size else (),
         gaps=_longer(normal.gaps, tuple(away.profile.shares.tolist())),
+        features=_with_features(normal, _alone(away.profile) / away.unit),
         unknown=_longer(normal.unknown, reference is Verdict.UNKNOWN_CLASS),
     )
     return _baseline(normal, away, reference, examined, level), after
@@ -219,20 +225,22 @@ def _away(normal: RecentNormal, profile: WindowProfile) -> _Away:
 
 
 def _baseline(normal: RecentNormal, away: _Away, reference: Verdict, named: Examined, level: float) -> Baseline | None:
-    """The questions of `verdict`: does it fit, did the mix move, does one feature explain it.
+    """The questions of `verdict`: does it fit, did a feature move, did the mix, does one feature explain it.
 
-    Two thirds of the level are the fit's; features are only looked at where it does not fit.
+    A third of the level is that of each of the first three.
     """
     if away.law is None:
         return None
-    p_value, effect = away.law.p_value(math.exp(away.statistic)), _effect(away)
-    fits = not (p_value < 2 / 3 * level and effect >= FIT_FLOOR)
+    p_value, effect, by_feature = away.law.p_value(math.exp(away.statistic)), _effect(away), _by_feature(normal, away)
+    if p_value < SUSPICION:
+        p_value = min(p_value, float(by_feature.min(initial=1.0)))
+    fits = not (p_value < level / 3 and effect >= FIT_FLOOR)
     mix_moved, mix = False, ""
     if _mix_p(away.profile.shares, np.array(normal.gaps)) < level / 3:
         shares = away.mean[away.profile.ends[-1] :]
         before, now = _simplex(np.stack([shares, shares + away.profile.shares]))
         mix_moved, mix = cohen_w(now, before) >= MIX_FLOOR, _mix_sentence(named.classes, before, now)
-    moved, explained = ([], False) if fits else _moved(normal, away, level)
+    moved, explained = ([], False) if fits else _moved(normal, away, by_feature, level)
     verdict = decide(
         Evidence(
             enough_events=True,
@@ -271,26 +279,51 @@ def _mix_sentence(classes: Sequence[str], before: Vector, now: Vector) -> str:
     return f"{classes[y]} {way} from about {before[y]:.1%} lately to about {now[y]:.1%}"
 
 
-def _moved(normal: RecentNormal, away: _Away, level: float) -> tuple[list[int], bool]:
-    """Features that differ by themselves, and whether all is as it was without the first of them.
+def _alone(profile: WindowProfile) -> Vector:
+    """The mean square of each feature's own coordinates."""
+    features, sizes = np.unique(profile.of_feature, return_counts=True)
+    return _squares(profile.alone, profile.of_feature, features) / sizes
 
-    By itself a feature of h coordinates is held against how the blocks of the hold-out varied, F(h, N - h), or against
-    how much more recent windows do.
+
+def _by_feature(normal: RecentNormal, away: _Away) -> Vector:
+    """A p-value for each feature, corrected for their number: F(h, N) of how far its h coordinates are by themselves.
+
+    It is held against how the blocks of the hold-out varied, or against how much more windows have done since.
     """
-    profile, number = away.profile, len(normal.statistics)
+    sizes = np.unique(away.profile.of_feature, return_counts=True)[1]
+    if not sizes.size:
+        return np.zeros(0)
+    usual = np.maximum(normal.features, 1.0)
+    return holm(np.asarray(fdtrc(sizes, _worth(normal), _alone(away.profile) / away.unit / usual)))
+
+
+def _with_features(normal: RecentNormal, alone: Vector) -> tuple[float, ...]:
+    """The means with one window more, of which no more is remembered than what is as rare as the cap."""
+    if not normal.features:
+        return tuple(alone.tolist())
+    means = np.array(normal.features)
+    capped = np.minimum(alone, np.maximum(means, 1.0) * float(fdtri(1, _worth(normal), 1 - RECENT_CAP)))
+    return tuple((means + (capped - means) / (normal.long[0] * (1 - 1 / RECENT_LONG) + 1)).tolist())
+
+
+def _worth(normal: RecentNormal) -> float:
+    """What the windows that are remembered know of a variance, in degrees of freedom."""
+    return max(RECENT_INDEPENDENT * normal.long[0], LEAST_ROWS)
+
+
+def _moved(normal: RecentNormal, away: _Away, by_feature: Vector, level: float) -> tuple[list[int], bool]:
+    """Features that differ by themselves, and whether all is as it was without the first of them."""
+    profile = away.profile
     features, sizes = np.unique(profile.of_feature, return_counts=True)
     law = _law(normal.input_statistics)
     if not features.size or law is None:
         return [], False
-    alone = _squares(profile.alone, profile.of_feature, features) / away.unit
     drops = _squares(profile.apart, profile.of_feature, features) / away.unit
-    usual = max(math.exp(sum(normal.input_statistics) / len(normal.input_statistics)) / profile.inputs.size, 1.0)
-    adjusted = holm(np.asarray(fdtrc(sizes, number - sizes, alone / sizes / usual)))
     worst = int(np.argmax(drops))
     # What is left is a sum over fewer coordinates than the statistics that it is held against.
     left = (math.exp(away.inputs) - drops[worst]) / max(profile.inputs.size - sizes[worst], 1)
     explained = law.p_value(left * profile.inputs.size) >= level
-    moved = [int(features[k]) for k in np.argsort(-alone, kind="stable") if adjusted[k] < level]
+    moved = [int(features[k]) for k in np.argsort(by_feature, kind="stable") if by_feature[k] < level]
     if explained:
         first = int(features[worst])
         moved = [first, *(j for j in moved if j != first)]
