@@ -279,8 +279,8 @@ SUSPECTS = 6
 # Unknown mass above one half is no class that came in addition: the stream itself is another one.
 UNKNOWN_CEILING = 0.5
 
-# Features below this p-value are tried when the reason for a misfit is searched. One that is not as in recent windows by
-# itself counts where these differ together by this much: a Christmas that no week of the hold-out had is one mark of many.
+# Features below this p-value are tried when the reason for a misfit is searched. One that is not as in recent windows
+# by itself counts where these differ together by this much: a Christmas that the hold-out lacks is one mark of many.
 SUSPICION = 0.05
 
 # "auto" lets itself be outdone by a simpler calibration when the difference of their log losses is within this many

@@ -5,9 +5,9 @@ so of every window. The recent normal forgets: it is an exponential mean of the 
 with the memory, of 2, 4, 8 or 16 windows, that has foretold the last twenty best. A window is not normal where the
 statistic T of its difference from that mean is larger than those of the last twenty windows were, by Student's law of
 their logarithms, and than those of about the last hundred: twenty windows may all have been quieter than usual. Its
-class mix has moved where it is farther from the mean's than theirs were, by Hotelling's law; a feature where it is farther
-by itself, by the law of F, and the whole looks suspicious too. The normal begins with the blocks of the reference's
-hold-out, in their order; without blocks it has to see some windows.
+class mix has moved where it is farther from the mean's than theirs were, by Hotelling's law; a feature where it is
+farther by itself, by the law of F, and the whole looks suspicious too. The normal begins with the blocks of the
+reference's hold-out, in their order; without blocks it has to see some windows.
 
 Windows that are not normal take part too: what stays becomes normal after some windows, and the reference goes on
 telling that it is not as it was there. Of a single such window no more is remembered than what would be as far off as
@@ -227,14 +227,14 @@ def _away(normal: RecentNormal, profile: WindowProfile) -> _Away:
 def _baseline(normal: RecentNormal, away: _Away, reference: Verdict, named: Examined, level: float) -> Baseline | None:
     """The questions of `verdict`: does it fit, did a feature move, did the mix, does one feature explain it.
 
-    A third of the level is that of each of the first three.
+    Two thirds of the level are the fit's, a third is that of each of the next two.
     """
     if away.law is None:
         return None
     p_value, effect, by_feature = away.law.p_value(math.exp(away.statistic)), _effect(away), _by_feature(normal, away)
     if p_value < SUSPICION:
-        p_value = min(p_value, float(by_feature.min(initial=1.0)))
-    fits = not (p_value < level / 3 and effect >= FIT_FLOOR)
+        p_value = min(p_value, 2 * float(by_feature.min(initial=1.0)))
+    fits = not (p_value < 2 / 3 * level and effect >= FIT_FLOOR)
     mix_moved, mix = False, ""
     if _mix_p(away.profile.shares, np.array(normal.gaps)) < level / 3:
         shares = away.mean[away.profile.ends[-1] :]
@@ -293,7 +293,7 @@ def _by_feature(normal: RecentNormal, away: _Away) -> Vector:
     sizes = np.unique(away.profile.of_feature, return_counts=True)[1]
     if not sizes.size:
         return np.zeros(0)
-    usual = np.maximum(normal.features, 1.0)
+    usual = np.maximum(normal.features or 1.0, 1.0)
     return holm(np.asarray(fdtrc(sizes, _worth(normal), _alone(away.profile) / away.unit / usual)))
 
 
