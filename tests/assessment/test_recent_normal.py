@@ -61,6 +61,38 @@ def test_calm_windows_are_as_recent_ones_from_the_first_on() -> None:
     assert len(moved(followed(blocks(60, 2, wandering), reference()))) <= 2
 
 
+def test_a_feature_in_another_unit_is_told_and_named_beside_windows_that_wander() -> None:
+    def changed(k, rng):
+        return wandering(k, rng) + 1.2 * (k == 20) * np.eye(4)[2]
+
+    told = followed(blocks(21, 4, changed), reference())[-1].baselines["recent"]
+    assert told.verdict is Verdict.COVARIATE_SHIFT
+    assert told.moved[0] == "x2"
+
+
+def test_a_window_has_to_be_farther_than_many_windows_were_and_not_the_last_twenty_alone() -> None:
+    parts, normal = list(blocks(3, 5, wandering)), None
+    for x, _ in parts:
+        _, normal = against_recent(assess(Window.of(worlds.posteriors(x), x), reference()), reference(), normal)
+    storms = msgspec.structs.replace(normal, long=(100.0, normal.long[1], 4.0))
+    x = parts[0][0] + 1.5 * np.eye(4)[1]
+    quiet, stormy = (followed([(x, None)], reference(), known)[0].baselines["recent"] for known in (normal, storms))
+    assert quiet.moved == ("x1",)
+    assert stormy.moved == ()
+
+
+def test_a_normal_that_was_kept_without_what_many_windows_say_goes_on() -> None:
+    found, normal = [], None
+    for x, _ in blocks(12, 6, wandering):
+        assessment, normal = against_recent(
+            assess(Window.of(worlds.posteriors(x), x), reference()), reference(), normal
+        )
+        found.append(assessment)
+    kept = msgspec.structs.replace(normal, long=(0.0, 0.0, 0.0), features=())
+    assert followed(blocks(3, 7, wandering), reference(), kept)[-1].baselines["recent"].verdict is Verdict.STABLE
+    assert len(normal.features) == 4
+
+
 def test_what_drifts_is_no_longer_as_in_the_reference_but_as_recent_windows() -> None:
     drift = followed(blocks(60, 1, lambda k, rng: wandering(k, rng) + 0.03 * k), reference())
     late = drift[40:]

@@ -1,9 +1,9 @@
-"""The picture of the guide to time-ordered data: every verdict of a year of weather, against both baselines.
+"""The picture of the guide to time-ordered data: every verdict on thirty years of weather, against both baselines.
 
     python -m tests.bench.streams.two_baselines --data FOLDER
 
-Hourly weather of Beijing; a logistic regression of how much dust is in the air; windows of a week; the first fifth of
-five years is trained on, the second is the hold-out, and the year after it is drawn. Written to
+Daily weather of fifty years at one place; a logistic regression of whether it rains; windows of 120 days; the first
+fifth is trained on, the second is the hold-out, and the thirty years after it are drawn. Written to
 deploy/guides/time-ordered-data.png.
 """
 
@@ -18,15 +18,15 @@ from tests.bench.streams.models import MODELS, trained
 from tests.bench.streams.watched import Watched
 
 PLACE = Path(__file__).parents[3] / "deploy" / "guides" / "time-ordered-data.png"
-STREAM, WEEK, WEEKS = "PM2.5", 168, 52
+STREAM, BLOCK = "weather", 120
 
 
 def followed(watched: Watched) -> list[Assessment]:
-    """Every window of the year with both baselines."""
+    """Every window with both baselines."""
     reference = watched.plain_reference(watched.held, "auto")
     normal: RecentNormal | None = None
     found = []
-    for at in watched.windows[:WEEKS]:
+    for at in watched.windows:
         assessment, normal = against_recent(assess(watched.window(at), reference), reference, normal)
         found.append(assessment)
     return found
@@ -43,7 +43,7 @@ def draw(found: Sequence[Assessment], place: Path) -> None:
         strip.bar(range(len(found)), 1, width=1, align="edge", color=colours, edgecolor="white", linewidth=0.5)
         strip.set(yticks=[], ylim=(0, 1), xlim=(0, len(found)))
         strip.set_title(title, loc="left", fontsize=10)
-    strips[1].set_xlabel("weeks after the hold-out")
+    strips[1].set_xlabel("windows of 120 days after the hold-out")
     seen = {one.baselines[name].verdict for one in found for name in ("reference", "recent")}
     for verdict in sorted(seen, key=lambda verdict: verdict.rank):
         strips[0].bar(0, 0, color=verdict.facts.colour, label=str(verdict))
@@ -57,12 +57,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     tables, _ = known(parser.parse_args().data)
     table = next(table for table, _ in tables if table.name == STREAM)
-    found = followed(Watched.of(table, trained(MODELS["logistic"], table), WEEK))
+    found = followed(Watched.of(table, trained(MODELS["logistic"], table), BLOCK))
     draw(found, PLACE)
     for name in ("reference", "recent"):
-        for week, one in enumerate(found, start=1):
+        for number, one in enumerate(found, start=1):
             if (said := one.baselines[name]).verdict is not Verdict.STABLE:
-                print(f"{name}, week {week}: {said.verdict}", *said.reasons, sep="\n  ")
+                print(f"{name}, window {number}: {said.verdict}", *said.reasons, sep="\n  ")
 
 
 if __name__ == "__main__":
