@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import expit, log_expit, softmax
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.errors import InputError
@@ -130,11 +130,20 @@ def rebalanced(calibration: Calibration, posteriors: Matrix, labels: Labels) -> 
 
 def cross_fit(posteriors: Matrix, labels: Labels, method: str, seed: int, folds: int = 5) -> CrossFit:
     """Fit on everything for later use, and on all folds but one for the posteriors of that one."""
+    return _with_everything(posteriors, labels, method, seed, _out_of_sample(posteriors, labels, method, seed, folds))
+
+
+def _out_of_sample(posteriors: Matrix, labels: Labels, method: str, seed: int, folds: int = 5) -> Matrix:
+    """Each fold calibrated by the map of the other folds."""
     fold = stratified_folds(labels, folds, seed)
     out = np.empty_like(posteriors)
     for number in range(int(fold.max()) + 1):
         held = fold == number
         out[held] = fit(*_capped(posteriors, labels, ~held, seed), method)(posteriors[held])
+    return out
+
+
+def _with_everything(posteriors: Matrix, labels: Labels, method: str, seed: int, out: Matrix) -> CrossFit:
     everything = np.ones(labels.size, dtype=np.bool_)
     final = fit(*_capped(posteriors, labels, everything, seed), method)
     if method != "none" and labels.size > CALIBRATION_ROWS:
@@ -159,16 +168,18 @@ def choose(
         chosen = cross_fit(posteriors, labels, method, seed)
         return chosen, {method: chosen.log_loss}
     rows, classes = _capped(posteriors, labels, np.ones(labels.size, dtype=np.bool_), seed)
-    trials = {name: cross_fit(rows, classes, name, seed) for name in family if name != "none"}
-    best = min(trials.values(), key=lambda trial: trial.log_loss)
-    best_losses = best.losses
-    for trial in trials.values():
-        excess = trial.losses - best_losses
-        if trial is best or excess.mean() <= SIMPLER_CALIBRATION * excess.std() / np.sqrt(excess.size):
+    trials = {name: _out_of_sample(rows, classes, name, seed) for name in family if name != "none"}
+    losses = {name: log_losses(out, classes) for name, out in trials.items()}
+    best = min(losses, key=lambda name: float(losses[name].mean()))
+    for name, each in losses.items():
+        excess = each - losses[best]
+        if name == best or excess.mean() <= SIMPLER_CALIBRATION * excess.std() / np.sqrt(excess.size):
             break
     raw = {} if margins else {"none": log_loss(_floored(rows), classes)}
-    chosen = trial if rows.shape[0] == labels.size else cross_fit(posteriors, labels, trial.calibration.method, seed)
-    return chosen, raw | {name: trial.log_loss for name, trial in trials.items()}
+    whole = rows.shape[0] == labels.size
+    out = trials[name] if whole else _out_of_sample(posteriors, labels, name, seed)
+    chosen = _with_everything(posteriors, labels, name, seed, out)
+    return chosen, raw | {name: float(each.mean()) for name, each in losses.items()}
 
 
 def balance(posteriors: Matrix, prevalence: Vector) -> Vector:
@@ -238,9 +249,8 @@ def _fit_softmax(z: Matrix, labels: Labels, shared_slope: bool, biased: bool) ->
 
     def loss(theta: Vector) -> tuple[float, Vector]:
         s, b = theta[:slopes], theta[slopes:]
-        log_q = log_softmax(z * s + (b if biased else 0.0), axis=1)
-        residual = np.exp(log_q)
-        value = -log_q[rows, labels].sum() + 0.5 * (((s - 1) ** 2).sum() + (b**2).sum())
+        nats, residual = _likelihood(z * s + (b if biased else 0.0), labels)
+        value = nats + 0.5 * (((s - 1) ** 2).sum() + (b**2).sum())
         residual[rows, labels] -= 1
         per_class = np.einsum("ik,ik->k", residual, z)
         slope = per_class.sum(keepdims=True) if shared_slope else per_class
@@ -253,6 +263,17 @@ def _fit_softmax(z: Matrix, labels: Labels, shared_slope: bool, biased: bool) ->
         "slopes": np.broadcast_to(theta[:slopes], k).copy(),
         "intercepts": theta[slopes:] if biased else np.zeros(k),
     }
+
+
+def _likelihood(z: Matrix, labels: Labels) -> tuple[float, Matrix]:
+    """-sum_i log q_i of the labels, and q = softmax(z), each exponential taken once; z is given up."""
+    own = z[np.arange(labels.size), labels]
+    most = z.max(axis=1, keepdims=True)
+    z -= most
+    q = np.exp(z, out=z)
+    total = q.sum(axis=1, keepdims=True)
+    q /= total
+    return float((most[:, 0] + np.log(total[:, 0]) - own).sum()), q
 
 
 def _apply_scaled(posteriors: Matrix, parameters: Parameters) -> Matrix:
@@ -278,9 +299,8 @@ def _fit_matrix(posteriors: Matrix, labels: Labels) -> Parameters:
 
     def loss(theta: Vector) -> tuple[float, Vector]:
         w, b = theta[: k * k].reshape(k, k), theta[k * k :]
-        log_q = log_softmax(z @ w + b, axis=1)
-        value = -log_q[rows, labels].sum() + 0.5 * (((w - identity) ** 2).sum() + (b**2).sum())
-        residual = np.exp(log_q)
+        nats, residual = _likelihood(z @ w + b, labels)
+        value = nats + 0.5 * (((w - identity) ** 2).sum() + (b**2).sum())
         residual[rows, labels] -= 1
         gradient = np.concatenate([(z.T @ residual + w - identity).ravel(), residual.sum(axis=0) + b])
         return value / n, gradient / n
