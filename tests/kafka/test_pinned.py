@@ -44,6 +44,9 @@ driver = "{driver}"
 idle = "0s"
 workers = 0
 
+[server]
+port = 0
+
 [alarms]
 false = "1 per 1d"
 
