@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 from uuid import UUID
 
@@ -28,7 +29,9 @@ ID_HEADER = "__value_schema_id"
 KEPT = 1_000
 """Schemas, and identifiers that are known to be wrong: more are a fault of the producers."""
 PATIENCE = 10.0
-"""Seconds for which an identifier that nobody knows is asked for again."""
+"""Seconds for which an identifier that nobody knows is asked for again, once a while: not for each that is made up."""
+AGAIN = 60.0
+"""Seconds after which it is asked for anew, and after which there is patience again."""
 TIMEOUT = 10.0
 LARGEST = 4 << 20
 """Bytes of an answer."""
@@ -91,7 +94,10 @@ class Registry:
         parts = urlsplit(settings.url)
         self._tls = parts.scheme == "https"
         self._host, self._port, self._path = parts.hostname or "", parts.port, parts.path.rstrip("/")
-        self._known: OrderedDict[str, RegisteredSchema | WrongSchemaError] = OrderedDict()
+        self._known: OrderedDict[str, RegisteredSchema] = OrderedDict()
+        self._wrong: OrderedDict[str, tuple[float, WrongSchemaError]] = OrderedDict()
+        """Since when, and why."""
+        self._patient_from = float("-inf")
 
     def schema(self, identifier: int | UUID) -> RegisteredSchema:
         """Of an identifier; raises WrongSchemaError."""
@@ -103,21 +109,22 @@ class Registry:
         return self._schema(f"/subjects/{quote(reference.subject, safe='')}/versions/{reference.version}")
 
     def _schema(self, path: str) -> RegisteredSchema:
-        known = self._known.get(path)
-        if known is None:
-            try:
-                known = self._asked(path)
-            except WrongSchemaError as error:
-                known = error
-            self._known[path] = known
-            if len(self._known) > KEPT:
-                self._known.popitem(last=False)
-        if isinstance(known, WrongSchemaError):
-            raise known
+        if path in self._known:
+            return self._known[path]
+        since, error = self._wrong.get(path, (float("-inf"), None))
+        if error is not None and self._clock() < since + AGAIN:
+            raise error
+        try:
+            known = self._asked(path)
+        except WrongSchemaError as wrong:
+            _keep(self._wrong, path, (self._clock(), wrong))
+            raise
+        _keep(self._known, path, known)
         return known
 
     def _asked(self, path: str) -> RegisteredSchema:
-        until = self._clock() + PATIENCE
+        begun = self._clock()
+        until = begun + PATIENCE if begun >= self._patient_from else begun
         while True:
             status, answer = self._get(path + self._query)
             if status == http.client.OK:
@@ -128,6 +135,7 @@ class Registry:
             if status != http.client.NOT_FOUND:
                 raise WrongSchemaError(f"{path}: the registry answers {status}")
             if self._clock() >= until:
+                self._patient_from = self._clock() + AGAIN
                 raise WrongSchemaError(f"{path}: the registry knows no such schema")
             self._pause(1.0)
 
@@ -169,6 +177,12 @@ class Registry:
             login = f"{self._settings.username}:{self._settings.password}".encode()
             headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
         return headers
+
+
+def _keep(some: OrderedDict[str, Any], path: str, value: Any) -> None:
+    some[path] = value
+    if len(some) > KEPT:
+        some.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)

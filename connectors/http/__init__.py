@@ -5,7 +5,7 @@ durable in a log beside the configuration (`log`); from there on they are read l
 log, which is its one partition. It keeps what open windows need, and takes no more than `max_log_bytes`.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -53,7 +53,7 @@ class HttpOptions:
     """Of a longer line only the beginning is kept in mind, and rejected as too large."""
     max_connections: int = 100
 
-    def problems(self) -> Any:
+    def problems(self) -> Iterator[str]:
         """What the types cannot say."""
         if self.max_log_bytes < 4 * self.max_body_bytes or self.max_body_bytes < 1:
             yield "want `max_log_bytes` of at least four times `max_body_bytes`"

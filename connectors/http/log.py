@@ -17,6 +17,7 @@ import zlib
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -90,7 +91,8 @@ class EventLog:
         for start in self._starts:
             whole = self._look_through(start)
         self.end = self._starts[-1] + whole
-        self._take_up(self._starts[-1], whole)
+        self._take_up(self._path(self._starts[-1]))
+        os.truncate(self._path(self._starts[-1]), whole)
         position = self._starts[0] if position is None else position
         if not self._starts[0] <= position <= self.end:
             raise ConnectorError(
@@ -160,43 +162,44 @@ class EventLog:
         self._file = self._lock = None
 
     def _write(self, keys: bytes, lines: bytes) -> None:
-        if self.end - self._starts[-1] >= self._file_bytes:
-            self._begin_file(self.end)
         if self._file is None:
             raise OSError("the log is closed")
-        checksum = zlib.crc32(lines, zlib.crc32(keys))
-        head = FRAME.pack(MAGIC, len(keys) // KEY_BYTES, len(lines), checksum)
-        whole = self._file.tell()
+        if self.end - self._starts[-1] >= self._file_bytes:
+            self._begin_file(self.end)
+        frame = (
+            FRAME.pack(MAGIC, len(keys) // KEY_BYTES, len(lines), zlib.crc32(lines, zlib.crc32(keys))) + keys + lines
+        )
+        file, at = self._file.fileno(), self.end - self._starts[-1]
         try:
-            rest = memoryview(head + keys + lines)
+            rest = memoryview(frame)
             while rest:
-                rest = rest[self._file.write(rest) :]
-            os.fsync(self._file.fileno())
+                rest = rest[os.pwrite(file, rest, at + len(frame) - len(rest)) :]
+            os.fsync(file)
         except OSError:
-            self._file.truncate(whole)
-            self._file.seek(whole)
+            with suppress(OSError):  # what is left behind `end` is written over, or cut off at the next start
+                os.ftruncate(file, at)
             raise
         with self._grown:
-            self.end += len(head) + len(keys) + len(lines)
+            self.end += len(frame)
             self._grown.notify_all()
 
-    def _take_up(self, start: int, whole: int) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._file = self._path(start).open("r+b", buffering=0)
-        self._file.truncate(whole)
-        self._file.seek(whole)
-        os.fsync(self._file.fileno())
-
     def _begin_file(self, position: int) -> None:
-        self._path(position).touch()
-        self._take_up(position, 0)
+        path = self._path(position)
+        path.touch()
         folder = os.open(self._folder, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+        self._take_up(path)
         self._starts.append(position)
+
+    def _take_up(self, path: Path) -> None:
+        """Go on in a file. Where that fails, the one before stays open."""
+        file = path.open("r+b", buffering=0)
+        if self._file is not None:
+            self._file.close()
+        self._file = file
 
     def _look_through(self, start: int) -> int:
         """Remember the keys of a file; says how many of its bytes are whole frames, which only of the last one may be

@@ -371,12 +371,13 @@ def test_two_processes_cannot_have_one_log(opened: HttpSource, tmp_path: Path) -
 def test_a_disk_that_fails_is_told_to_the_sender_and_nothing_of_the_post_is_there(
     opened: HttpSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(_: int) -> None:
+    def failing(*_: int) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
         full.setattr(log.os, "fsync", failing)
-        answer = post(opened, b"lost", LINES | {"Idempotency-Key": "k"})
+        full.setattr(log.os, "ftruncate", failing)
+        answer = post(opened, b"this is lost", LINES | {"Idempotency-Key": "k"})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     assert post(opened, b"kept", LINES | {"Idempotency-Key": "k"}).status_code == 200
     assert taken(opened) == [b"kept"]

@@ -171,10 +171,15 @@ def test_an_unknown_identifier_waits_for_the_registry_and_is_then_wrong(known: L
 
     asking = Registry(RegistrySettings(known.url), clock=lambda: now[0], pause=pause)
     assert asking.schema(learned) == RegisteredSchema('"string"')
-    for _ in range(2):
+    for number in (99_999, 99_999, 99_998):
         with pytest.raises(WrongSchemaError, match="knows no such schema"):
-            asking.schema(99_999)
-    assert now[0] == 13  # waited for once
+            asking.schema(number)
+    assert now[0] == 13  # waited for once, whatever numbers are made up
+    known.asked.clear()
+    now[0] += 60
+    with pytest.raises(WrongSchemaError):
+        asking.schema(99_999)
+    assert len(known.asked) > 1  # it may have come meanwhile
 
 
 def test_a_registry_that_is_away_is_an_outage_and_nothing_is_rejected(known: LoopbackRegistry) -> None:
