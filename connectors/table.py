@@ -1,4 +1,4 @@
-"""Rows of Parquet and Arrow files: one file, or a directory to which files are added.
+"""Rows of Parquet, Arrow and CSV files: one file, or a directory to which files are added.
 
 `table:PATH`. A file is a partition, named after the file; positions are row numbers. A file that is listed is whole:
 write it under a name that begins with a dot or an underscore, and give it its own when it is closed.
@@ -15,8 +15,9 @@ from typing import Any, overload
 import msgspec
 import numpy as np
 
+from connectors import comma_separated
 from monitor.errors import ConfigurationError, ConnectorError
-from monitor.ports import Checkpoint, Column, Progress, RawBatch, Reassignment, Source
+from monitor.ports import Checkpoint, Column, Progress, RawBatch, Reassignment, Source, Translated
 from monitor.ports.options import read
 
 try:
@@ -31,7 +32,9 @@ LISTING = 1.0
 """How often a followed directory is looked through for new files, in seconds."""
 MARKED_BYTES = 4_096
 """The end of a file, by which it is known again: what it holds is described there."""
-PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
+PARQUET, ARROW, TEXT = (".parquet", ".pq"), (".arrow", ".feather", ".ipc"), (".csv",)
+
+_Chunk = tuple[Sequence[bytes], Translated | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class TableSource:
     def _paths(self) -> list[Path]:
         if self._path.is_dir():
             listed = sorted(self._path.iterdir())
-            return [path for path in listed if path.suffix in PARQUET + ARROW and path.name[0] not in "._"]
+            return [path for path in listed if path.suffix in PARQUET + ARROW + TEXT and path.name[0] not in "._"]
         if not self._path.is_file():
             raise ConnectorError(f"{self._path}: there is no such file or directory")
         return [self._path]
@@ -144,10 +147,10 @@ class TableFile:
             self._rows = _row_count(path)
             self.mark = _end_of(path)
         except (pa.ArrowException, OSError) as error:
-            raise ConnectorError(f"{path}: not a whole Parquet or Arrow file: {error}") from error
+            raise ConnectorError(f"{path}: not a whole Parquet, Arrow or CSV file: {error}") from error
         if first > self._rows:
             raise ConnectorError(f"{path}: it was read up to row {first}, and now has only {self._rows}")
-        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._chunks: Iterator[_Chunk] | None = None
 
     @property
     def finished(self) -> bool:
@@ -157,13 +160,13 @@ class TableFile:
     def next(self) -> RawBatch:
         """The next rows, some thousands at most."""
         try:
-            if self._batches is None:
-                self._batches = _batches(self._path, self._row)
-            batch = next(self._batches)
+            if self._chunks is None:
+                self._chunks = _chunks(self._path, self._row)
+            records, translated = next(self._chunks)
         except (pa.ArrowException, OSError, StopIteration) as error:
             raise ConnectorError(f"{self._path}: row {self._row} cannot be read: {error}") from error
-        first, self._row = self._row, self._row + batch.num_rows
-        return RawBatch(self._path.name, TableRows(batch), np.arange(first, self._row), self._row)
+        first, self._row = self._row, self._row + len(records)
+        return RawBatch(self._path.name, records, np.arange(first, self._row), self._row, translated=translated)
 
 
 class TableRows(Sequence[bytes]):
@@ -204,7 +207,18 @@ class TableRows(Sequence[bytes]):
         return [msgspec.json.encode(row, enc_hook=str) for row in self._batch.to_pylist()]
 
 
+def _chunks(path: Path, first: int) -> Iterator[_Chunk]:
+    """The rows from one on, some at a time, and what they say where they are texts."""
+    if path.suffix in TEXT:
+        yield from comma_separated.chunks(path, first, ROWS)
+    else:
+        for batch in _batches(path, first):
+            yield TableRows(batch), None
+
+
 def _row_count(path: Path) -> int:
+    if path.suffix in TEXT:
+        return comma_separated.row_count(path)
     if path.suffix in PARQUET:
         return int(parquet.read_metadata(path).num_rows)
     with pa.memory_map(str(path)) as mapped:

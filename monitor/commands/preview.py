@@ -33,8 +33,9 @@ def first_of_source(source: Source) -> RawBatch | None:
             for batch in source.poll(0.0):
                 if len(batch.records):
                     times = None if batch.timestamps is None else batch.timestamps[:FIRST]
-                    records = [batch.records[row] for row in range(min(FIRST, len(batch.records)))]
-                    return RawBatch(batch.partition, records, batch.offsets[:FIRST], batch.next_offset, times)
+                    said = batch.records if batch.translated is None else batch.translated.records
+                    records = [said[row] for row in range(min(FIRST, len(said)))]
+                    return RawBatch(batch.partition, records, batch.offsets[: len(records)], batch.next_offset, times)
     finally:
         source.close()
     return None

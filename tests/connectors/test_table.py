@@ -1,5 +1,6 @@
 """Parquet and Arrow files as sources: the contract, and the same events as from JSON lines."""
 
+import csv
 import time
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -55,6 +56,62 @@ class TestTables(SourceContract):
         return folder_of_tables(tmp_path)
 
 
+class TestCsv(SourceContract):
+    @pytest.fixture
+    def source(self, tmp_path: Path) -> SourceCase:
+        rows = [[f"a{n}", f"{n / 2}", 'say "x, y"' if n % 3 else ""] for n in range(11_000)]
+        (tmp_path / "b.csv").write_text("id,x,note\n")
+        with (tmp_path / "a.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([["id", "x", "note"], *rows])
+        lines = [f'{a},{x},"say ""x, y"""' if note else f"{a},{x}," for a, x, note in rows]
+        return SourceCase(lambda: TableSource(tmp_path), {"a.csv": [line.encode() for line in lines], "b.csv": []})
+
+
+def test_rows_of_text_are_the_events_that_they_say_and_bad_ones_are_kept_as_lines(tmp_path: Path) -> None:
+    header = "timestamp,posteriors.legit,posteriors.fraud,features.amount,features.country,features.gift,id\r\n"
+    good = ["1794992399000,0.75,0.25,12.5,BE,true,007", "2026-11-18T08:59:59Z,1,0,,FR,FALSE,12345678901234567890"]
+    bad = ["1794992399000,0.75,0.25", "1794992399000,0.75,1e999,1,BE,true,x", "1794992399000,0.5,0.5,n/a,BE,true,y"]
+    text = "\ufeff" + header + "\r\n".join([good[0], *bad, good[1]]) + "\r\n"
+    (tmp_path / "a.csv").write_bytes(text.encode() + b"1794992399000,0.5,0.5,1,\xff,true,z\r\n")
+    (batch,) = opened(TableSource(tmp_path / "a.csv")).poll(0.0)
+    decoder = Decoder([SHOP], identified=["shop"])
+    found = decoder.decode(batch, NOW)
+    assert [(each.index, str(each.reason)) for each in found.rejected] == [
+        (1, "unreadable"),
+        (2, "bad-posteriors"),
+        (3, "bad-features"),
+        (5, "unreadable"),
+    ]
+    assert [each.raw for each in found.rejected][:3] == [line.encode() for line in bad]
+    events = [
+        {
+            "timestamp": 1794992399000,
+            "posteriors": {"legit": 0.75, "fraud": 0.25},
+            "features": {"amount": 12.5, "country": "BE", "gift": True},
+            "id": "007",
+        },
+        {
+            "timestamp": "2026-11-18T08:59:59Z",
+            "posteriors": {"legit": 1, "fraud": 0},
+            "features": {"amount": None, "country": "FR", "gift": False},
+            "id": "12345678901234567890",
+        },
+    ]
+    native = decoder.decode(RawBatch("p", [msgspec.json.encode(event) for event in events], np.arange(2), 2), NOW)
+    mine, theirs = found.scored["shop"], native.scored["shop"]
+    assert mine.index.tolist() == [0, 4]
+    for name in ("posteriors", "features", "times"):
+        assert getattr(mine.rows, name).tobytes() == getattr(theirs.rows, name).tobytes()
+    assert list(mine.rows.ids) == list(theirs.rows.ids)
+
+
+@pytest.mark.parametrize(("text", "problem"), [("a;b\n", "want commas"), ("a,a\n", "named, and once")])
+def test_a_header_that_names_no_columns_is_told(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(ConnectorError, match=problem):
+        opened(TableSource(tmp_path))
+
+
 def test_files_that_are_added_are_read_in_their_turn(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", ROWS["a.parquet"])
     source = opened(TableSource(tmp_path, TableOptions(follow=True)))
@@ -83,7 +140,7 @@ def test_another_file_of_the_same_name_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_whole_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(ConnectorError, match=r"a\.parquet: not a whole Parquet or Arrow file"):
+    with pytest.raises(ConnectorError, match=r"a\.parquet: not a whole Parquet, Arrow or CSV file"):
         TableSource(tmp_path).start(None)
 
 
