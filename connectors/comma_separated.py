@@ -1,8 +1,8 @@
 """Rows of files of comma-separated values: a header, then a row an event.
 
 What a cell says is judged by itself: a number, `true` or `false`, nothing, or a text. Names with a dot are members of
-objects, as `posteriors.fraud` is of a hold-out. A row that has more or fewer fields than the header says nothing, and is
-kept as a line.
+objects, as `posteriors.fraud` is of a hold-out. A row that has more or fewer fields than the header says nothing, and
+is kept as a line.
 """
 
 import csv
