@@ -224,3 +224,6 @@ FEATURES_OF_QUALITY = 20
 
 # Days of each hour that a stream's volume is held against.
 VOLUME_DAYS = 7
+
+# The shortest patience with idle partitions, in microseconds, where an engine tells every second how far they reach.
+SHORTEST_PATIENCE = 5 * 1_000_000

@@ -204,9 +204,9 @@ class KafkaSink:
         topic = self.settings.topic(message.channel)
         if topic is None:
             return
-        record = Record(topic, message.key, message.value, message.headers)
-        if message.channel == "dead-letters":
-            record = self._fitting(record)
+        record = fitting(topic, message, self.settings.max_message_bytes)
+        if len(record.value) < len(message.value):
+            self._statistics = replace(self._statistics, truncated=self._statistics.truncated + 1)
         self._waiting.append(record)
         self._bytes += len(record.key) + len(record.value)
         self._since_commit[message.channel] += 1
@@ -326,14 +326,18 @@ class KafkaSink:
         self._open = False
         self._since_commit = Counter()
 
-    def _fitting(self, record: Record) -> Record:
-        """A dead letter that is itself too long would stop everything that comes after it: keep its beginning."""
-        headers = sum(len(name) + len(value) for name, value in record.headers)
-        room = self.settings.max_message_bytes - len(record.key) - headers - len(_TRUNCATED) - 32
-        if len(record.value) <= room:
-            return record
-        if room < 0:
-            raise ConnectorError(f"a dead letter's key and headers exceed {self.settings.max_message_bytes} bytes")
-        self._statistics = replace(self._statistics, truncated=self._statistics.truncated + 1)
-        marked = (*record.headers, (_TRUNCATED, str(len(record.value)).encode()))
-        return record._replace(value=record.value[:room], headers=marked)
+
+def fitting(topic: str, message: Message, most: int) -> Record:
+    """The record of a message. A dead letter that is itself too long would stop everything that comes after it: of one
+    with more bytes than `most` the beginning is kept."""
+    record = Record(topic, message.key, message.value, message.headers)
+    if message.channel != "dead-letters":
+        return record
+    headers = sum(len(name) + len(value) for name, value in record.headers)
+    room = most - len(record.key) - headers - len(_TRUNCATED) - 32
+    if len(record.value) <= room:
+        return record
+    if room < 0:
+        raise ConnectorError(f"a dead letter's key and headers exceed {most} bytes")
+    marked = (*record.headers, (_TRUNCATED, str(len(record.value)).encode()))
+    return record._replace(value=record.value[:room], headers=marked)

@@ -79,12 +79,13 @@ def parser() -> argparse.ArgumentParser:
     names = _command(commands, "estimators", "the estimators of the class mix by name, and what each needs")
     names.set_defaults(run=_estimators)
 
-    from monitor.commands import report, state
+    from monitor.commands import flink, report, state
     from monitor.commands.reference import add_parser
 
     add_parser(commands)
     report.add_parser(commands)
     state.add_parser(commands)
+    flink.add_parser(commands)
     return top
 
 

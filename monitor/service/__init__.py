@@ -3,7 +3,9 @@
 from monitor.service.corrected_events import Corrected
 from monitor.service.dead_letters import DeadLetterLimits
 from monitor.service.loop import Clock, Pace, Service
+from monitor.service.making_parts import PartMaker
 from monitor.service.memory import Shared, collect_garbage_rarely, keep_freed_memory
+from monitor.service.merging_parts import PartMerger
 from monitor.service.notices import (
     BatchTaken,
     Committed,
@@ -40,6 +42,8 @@ __all__ = [
     "Opened",
     "OutcomeKnown",
     "Pace",
+    "PartMaker",
+    "PartMerger",
     "Reassigned",
     "Remembered",
     "Service",

@@ -20,8 +20,9 @@ from monitor.errors import CommitRefusedError, ConnectorError
 from monitor.events import DecodedBatch, Decoder, Reason, Rejected, Scored
 from monitor.labels import Outcome
 from monitor.limits import COMMIT_EVERY, IDLE_AFTER, MOST_WAITING
-from monitor.ports import NEVER, Checkpoint, Marking, Message, Progress, RawBatch, Sink, Source
+from monitor.ports import Checkpoint, Marking, Message, Progress, RawBatch, Sink, Source
 from monitor.service.dead_letters import DeadLetterLimits, DeadLetterWatch, dead_letter
+from monitor.service.idleness import Idleness
 from monitor.service.label_ledger import Ledger, labels_taken
 from monitor.service.label_ledger import message as outcome_message
 from monitor.service.live_correction import Correcting
@@ -38,6 +39,7 @@ from monitor.service.notices import (
     Turned,
     WindowAssessed,
 )
+from monitor.service.placing import placed
 from monitor.service.publishing import Watched, messages
 from monitor.service.shared_out import WholeWindows
 from monitor.service.stream_states import StreamStates
@@ -45,11 +47,8 @@ from monitor.service.under_way import Ready, UnderWay
 from monitor.service.workers import Answers, Assessing, Here
 from monitor.state import Changed, LearnedState, owner
 from monitor.windows import (
-    LabelTimes,
     LeftOut,
     PartitionProgress,
-    RejectedAt,
-    StreamRows,
     Window,
     WindowCheckpoint,
     Windowing,
@@ -120,9 +119,7 @@ class Service:
             awaited, plans, {stream: each.reference.schema.classes for stream, each in watched.items()}
         )
         self._dead_lettering = [stream for stream, each in watched.items() if each.dead_letter_late]
-        self._last_read: dict[str, float] = {}
-        self._stood: dict[str, int] = {}
-        """How far each partition's event time had come when it was last read."""
+        self._idleness = Idleness(pace.idle)
         self._assessing = assessing or Here(watched, clock.elapsed)
         self._under_way = UnderWay[Answers]()
         self._states = StreamStates({stream: each.concerns for stream, each in watched.items()}, sink)
@@ -182,7 +179,7 @@ class Service:
             self._take(batch)
         partitions = tuple(self._source.partitions())
         idle = self._idle(partitions)
-        due = (partitions, idle, self._idle_mark(partitions))
+        due = (partitions, idle, self._idleness.mark(partitions, self._clock.elapsed()))
         if not self._windowing.due(*due) or self._whole.known:
             self._assess(self._windowing.close(*due))
         self._whole.look()
@@ -199,22 +196,11 @@ class Service:
         return min(self._pace.poll, self._pace.answers) if self._under_way.windows else self._pace.poll
 
     def _take(self, batch: RawBatch) -> None:
-        self._last_read[batch.partition] = self._clock.elapsed()
         decoded = self._decoder.decode(batch, self._clock.now())
         self._watch.see(len(batch.records), decoded.rejected)
-        left_out = self._windowing.add(
-            batch.partition,
-            batch.next_offset,
-            [StreamRows(scored.streams, scored.rows, batch.offsets[scored.index]) for scored in decoded.together],
-            [RejectedAt(int(batch.offsets[bad.index]), bad.stream or None) for bad in decoded.rejected],
-            {
-                stream: LabelTimes(batch.offsets[known.index], known.timestamps, known.ids, known.targets)
-                for stream, known in decoded.late_labels.items()
-            },
-            skipped=batch.skipped,
-        )
+        left_out = placed(self._windowing, batch, decoded)
         self._whole.saw(batch.partition, decoded)
-        self._stood[batch.partition] = self._windowing.reached(batch.partition)
+        self._hear(batch.partition)
         self._ledger.take(batch, decoded, left_out)
         # Records that were judged before a restart are read again only to rebuild windows.
         fresh = batch.offsets >= self._windowing.judged(batch.partition)
@@ -353,8 +339,7 @@ class Service:
             return
         for partition in change.gone:
             self._windowing.forget(partition)
-            self._last_read.pop(partition, None)
-            self._stood.pop(partition, None)
+            self._idleness.forget(partition)
         came = _restored({partition: stored for partition, stored in change.came.items() if stored is not None})
         self._begin_all({partition: came.get(partition) for partition in change.came})
         self._ledger.begin(came.values())
@@ -375,8 +360,10 @@ class Service:
         """Those first that say what has been published."""
         for partition in sorted(came, key=lambda name: came[name] is None):
             self._windowing.begin(partition, came[partition])
-            self._last_read[partition] = self._clock.elapsed()
-            self._stood[partition] = self._windowing.reached(partition)
+            self._hear(partition)
+
+    def _hear(self, partition: str) -> None:
+        self._idleness.hear(partition, self._clock.elapsed(), self._windowing.reached(partition))
 
     def _held_back(self) -> frozenset[str]:
         if self._windowing.rows <= self._pace.most_waiting:
@@ -385,28 +372,7 @@ class Service:
         return self._windowing.ahead(frozenset(partitions) - self._idle(partitions))
 
     def _idle(self, partitions: Collection[str]) -> frozenset[str]:
-        if not self._pace.idle:
-            return frozenset()
-        since = self._clock.elapsed() - self._pace.idle
-        return frozenset(
-            partition
-            for partition in partitions
-            if self._last_read.get(partition, since) < since and not self._source.waiting(partition)
-        )
-
-    def _idle_mark(self, partitions: Collection[str]) -> int | None:
-        """When nothing comes from anywhere, event time is taken to go on from where it stood, as fast as the clock does
-        once the patience for idleness is over. It does not jump to the clock: in a file of past events it lies far
-        behind, and what follows there continues it."""
-        silent_since = self._clock.elapsed() - self._pace.idle
-        return min(
-            (
-                self._stood[partition] + int((silent_since - self._last_read[partition]) * 1e6)
-                for partition in partitions
-                if self._stood.get(partition, NEVER) != NEVER
-            ),
-            default=None,
-        )
+        return self._idleness.idle(partitions, self._clock.elapsed(), self._source.waiting)
 
     def _tell(self, happening: Happening) -> None:
         for observer in self._observers:

@@ -31,7 +31,7 @@ class Continuity(MessagePart, frozen=True):
 class StreamStates:
     """The states of streams with these concerns."""
 
-    def __init__(self, concerns: Mapping[str, Sequence[AnyConcern]], sink: Sink) -> None:
+    def __init__(self, concerns: Mapping[str, Sequence[AnyConcern]], sink: Sink | ReadBack) -> None:
         self._concerns = concerns
         self._kept = sink if isinstance(sink, ReadBack) and sink.keeps("states") else None
         self._known: dict[str, dict[str, Known]] = {}

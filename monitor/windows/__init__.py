@@ -5,8 +5,10 @@ from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan
 from monitor.windows.frame import Column, Columns, is_frame, is_missing, plain_column
 from monitor.windows.label_evidence import EvidencePlan
+from monitor.windows.merging import PartWindows
 from monitor.windows.origin import Gap, Origin, Stretch, faults
 from monitor.windows.panes import Arrivals
+from monitor.windows.parts import Part
 from monitor.windows.progress import CountedWindows, PartitionProgress, WindowCheckpoint, from_stored
 from monitor.windows.streams import Streams
 from monitor.windows.summary import WindowSummary, spread_rows
@@ -24,6 +26,8 @@ __all__ = [
     "LabelTimes",
     "LeftOut",
     "Origin",
+    "Part",
+    "PartWindows",
     "PartitionProgress",
     "Plan",
     "RejectedAt",

@@ -20,10 +20,11 @@ from monitor.windows.by_time import MissedArrivals, Spans, TimePlan, TimeWindows
 from monitor.windows.label_evidence import PlainLabels
 from monitor.windows.origin import OPEN, Gap, Stretch, followed, widened
 from monitor.windows.panes import Arrivals, Mark
+from monitor.windows.parts import Part, PartitionRead
 from monitor.windows.progress import PartitionProgress, PublishedSpan, WindowCheckpoint, grouped, ungrouped
 from monitor.windows.streams import Streams
 from monitor.windows.undivided import Undivided
-from monitor.windows.window import Window, without_copies
+from monitor.windows.window import Window, merge, without_copies
 
 Plan = TimePlan | CountPlan
 
@@ -325,6 +326,23 @@ class Windowing:
             self._prune(self._timed.values(), last)
             self._published(last)
 
+    def release(self, partition: str, first: int) -> Mapping[str, Sequence[Part]]:
+        """What a partition has brought since record `first`, by stream, taken out: its clock stays.
+
+        Each stream gets a part, be it without events: its windows wait for the clocks of all partitions.
+        """
+        self._divide()
+        clock = self._clocks[partition]
+        seen = {partition: PartitionRead(((first, clock.read),), clock.running_max)}
+        released = {}
+        for stream, timed in self._timed.items():
+            here = int(timed.plan.pane(np.array([clock.running_max]))[0])
+            released[stream] = [
+                Part(stream, pane, seen, merge(each.chunks) if each.chunks else None, each.counts)
+                for pane, each in timed.release(partition)
+            ] or [Part(stream, here, seen)]
+        return released
+
     def checkpoint(self) -> WindowCheckpoint:
         """What a restart needs of every partition."""
         return WindowCheckpoint(
@@ -408,8 +426,6 @@ class Windowing:
             for around in [lateness if gap.gap is Gap.SKIPPED else 0]
             if gap.touches(key.stream, key.start - around, key.end + around)
         }
-        if window.counts.sampled_out:
-            gaps.add(Gap.SAMPLED)
         return replace(window, origin=window.origin.lacking(gaps)) if gaps else window
 
     def _came_too_late(self, stream: str, marks: Labels, clock: _PartitionClock) -> Stretch:

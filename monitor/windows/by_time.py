@@ -7,7 +7,7 @@ depends on the partition's order alone. It is counted where its partition's cloc
 maximum), a stretch that cannot have been closed yet, so the count does not depend on batching or restarts either.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from monitor.arrays import Flags, Labels
 from monitor.windows.label_evidence import EvidencePlan, LabelEvidence, PlainLabels
-from monitor.windows.origin import Origin
-from monitor.windows.panes import Arrivals, Mark, Part
+from monitor.windows.origin import Gap, Origin
+from monitor.windows.panes import Arrivals, Collected, Mark
 from monitor.windows.window import Window, WindowCounts, WindowKey, merge, ordered, sampled
 
 
@@ -36,6 +36,31 @@ class TimePlan:
     def length(self) -> int:
         """The event time that a window spans."""
         return self.size
+
+    def pane(self, timestamps: Labels) -> Labels:
+        """Where the pane of each time begins."""
+        return timestamps // self.slide * self.slide
+
+    def panes(self, start: int) -> range:
+        """Those of the window that begins here."""
+        return range(start, start + self.size, self.slide)
+
+    def key(self, stream: str, start: int) -> WindowKey:
+        """Of the window that begins here."""
+        return WindowKey(stream=stream, start=start, end=start + self.size)
+
+    @property
+    def held(self) -> int:
+        """How far event time has to come from the start of a window until it closes."""
+        return self.size + self.lateness
+
+    def due(self, panes: Iterable[int], mark: int | None) -> list[tuple[int, int]]:
+        """(end + lateness, start) of the windows over these panes that may close at this watermark; of all for None."""
+        starts = {
+            start for pane in panes for start in range(pane - self.size + self.slide, pane + self.slide, self.slide)
+        }
+        deadlines = ((start + self.held, start) for start in starts)
+        return sorted(due for due in deadlines if mark is None or due[0] <= mark)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +84,7 @@ class TimeWindows:
     def __init__(self, stream: str, plan: TimePlan) -> None:
         self.stream = stream
         self.plan = plan
-        self._panes: dict[int, dict[str, Part]] = {}
+        self._panes: dict[int, dict[str, Collected]] = {}
         self._evidence = None
         if plan.evidence is not None:
             self._evidence = LabelEvidence(
@@ -79,8 +104,8 @@ class TimeWindows:
         """Put events into their panes; those of published windows are left out."""
         plan = self.plan
         late = self.late(arrivals)
-        panes = self._pane(np.where(late, arrivals.marks_after, arrivals.timestamps))
-        earliest, due = panes - plan.size + plan.slide, panes + plan.size + plan.lateness
+        panes = plan.pane(np.where(late, arrivals.marks_after, arrivals.timestamps))
+        earliest, due = panes - plan.size + plan.slide, panes + plan.held
         published = due <= closed
         for first, last in spans:
             published |= (earliest >= first) & (due <= last)
@@ -106,20 +131,21 @@ class TimeWindows:
 
     def reject(self, partition: str, offset: int, running_max: int, closed: int) -> None:
         """Count a rejected record where its partition's clock stands."""
-        pane = int(self._pane(np.array([running_max]))[0])
-        if pane + self.plan.size + self.plan.lateness > closed:
+        pane = int(self.plan.pane(np.array([running_max]))[0])
+        if pane + self.plan.held > closed:
             self._part(pane, partition, offset, running_max).counts += WindowCounts(rejected=1)
 
     def due(self, mark: int | None) -> list[tuple[int, int]]:
         """(end + lateness, start) of the windows that may close at this watermark, or of all open ones for None."""
-        plan = self.plan
-        starts = {
-            start
-            for pane in self._panes
-            for start in range(pane - plan.size + plan.slide, pane + plan.slide, plan.slide)
-        }
-        deadlines = ((start + plan.size + plan.lateness, start) for start in starts)
-        return sorted(due for due in deadlines if mark is None or due[0] <= mark)
+        return self.plan.due(self._panes, mark)
+
+    def release(self, partition: str) -> Iterator[tuple[int, Collected]]:
+        """Take out all that came from a partition, by pane."""
+        for pane in sorted(self._panes):
+            collected = self._panes[pane].pop(partition, None)
+            if collected is not None:
+                yield pane, collected
+        self._panes = {pane: parts for pane, parts in self._panes.items() if parts}
 
     @property
     def next_due(self) -> int | None:
@@ -135,10 +161,10 @@ class TimeWindows:
         `spans`: of partitions that came when windows had been published without them.
         """
         plan = self.plan
-        deadline = start + plan.size + plan.lateness
+        deadline = start + plan.held
         parts = [
             (partition, part)
-            for pane in range(start, start + plan.size, plan.slide)
+            for pane in plan.panes(start)
             for partition, part in sorted(self._panes.get(pane, {}).items())
             if closed[partition] < deadline
             and not any(first <= start and deadline <= last for first, last in spans.get(partition, ()))
@@ -148,21 +174,17 @@ class TimeWindows:
         if not chunks:
             return None
         whole = merge(chunks)
-        identified = replace(
-            whole,
-            key=WindowKey(stream=self.stream, start=start, end=start + plan.size),
-            counts=whole.counts + counts,
-            closed_because=because,
-            origin=Origin(tuple(sorted({partition for partition, _ in parts}))),
-            evidence=None
-            if self._evidence is None
-            else self._evidence.gathered(start + plan.size, deadline, closed) or whole.take(slice(0, 0)),
-        )
-        return ordered(sampled(identified, plan.most, plan.seed))
+        evidence = None
+        if self._evidence is not None:
+            gathered = self._evidence.gathered(start + plan.size, deadline, closed)
+            evidence = gathered or whole.take(slice(0, 0))
+        counted = replace(whole, counts=whole.counts + counts, evidence=evidence)
+        partitions = [partition for partition, _ in parts]
+        return as_window(counted, plan.key(self.stream, start), plan, because, partitions)
 
     def prune(self, mark: int) -> None:
         """Drop the panes whose last window has been published."""
-        keep = mark - self.plan.size - self.plan.lateness
+        keep = mark - self.plan.held
         self._panes = {pane: parts for pane, parts in self._panes.items() if pane > keep}
         if self._evidence is not None:
             self._evidence.prune(mark)
@@ -186,16 +208,20 @@ class TimeWindows:
         """How many events are waiting."""
         return sum(part.rows for parts in self._panes.values() for part in parts.values())
 
-    def _pane(self, timestamps: Labels) -> Labels:
-        return timestamps // self.plan.slide * self.plan.slide
-
-    def _part(self, pane: int, partition: str, offset: int, running_max: int) -> Part:
+    def _part(self, pane: int, partition: str, offset: int, running_max: int) -> Collected:
         parts = self._panes.setdefault(pane, {})
         mark = Mark(int(offset), int(running_max))
-        part = parts.setdefault(partition, Part(mark))
+        part = parts.setdefault(partition, Collected(mark))
         # Events and rejected records of one batch come separately: the earlier of the two is where to read again.
         part.mark = min(part.mark, mark)
         return part
+
+
+def as_window(rows: Window, key: WindowKey, plan: TimePlan, because: str, partitions: Iterable[str]) -> Window:
+    """All rows and counts of a window as it is published: no more rows than are kept, and in order."""
+    origin = Origin(tuple(sorted(set(partitions))))
+    kept = ordered(sampled(replace(rows, key=key, closed_because=because, origin=origin), plan.most, plan.seed))
+    return replace(kept, origin=origin.lacking([Gap.SAMPLED])) if kept.counts.sampled_out else kept
 
 
 def _distinct(panes: Labels) -> list[int]:

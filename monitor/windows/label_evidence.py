@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Vector
 from monitor.limits import EVIDENCE_ROWS
-from monitor.windows.panes import Arrivals, Mark, Part
+from monitor.windows.panes import Arrivals, Collected, Mark
 from monitor.windows.window import Window, merge, ordered, sampled
 
 
@@ -66,8 +66,8 @@ class PlainLabels:
 class _Kept:
     """What one partition has put into one pane."""
 
-    labelled: Part
-    waiting: Part
+    labelled: Collected
+    waiting: Collected
     """Rows without a label, for one that may come."""
     told: list[PlainLabels] = field(default_factory=list)
 
@@ -148,7 +148,7 @@ class LabelEvidence:
 
     def _kept(self, pane: int, partition: str, mark: Mark) -> _Kept:
         parts = self._panes.setdefault(pane, {})
-        kept = parts.setdefault(partition, _Kept(Part(mark), Part(mark)))
+        kept = parts.setdefault(partition, _Kept(Collected(mark), Collected(mark)))
         kept.labelled.mark = min(kept.mark, mark)
         return kept
 

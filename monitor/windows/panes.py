@@ -55,7 +55,7 @@ class Mark:
 
 
 @dataclass(slots=True)
-class Part:
+class Collected:
     """What one partition has put into one pane."""
 
     mark: Mark

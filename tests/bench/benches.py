@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.flink import cluster
 from tests.kafka import apache
 
 PEERS = {
@@ -43,6 +44,7 @@ BENCHES = (
     Bench("states", "what it costs to know things over windows"),
     Bench("profiles", "where the time goes on the hot paths, and how far each is from its limit"),
     Bench("kafka", "events per second from a real topic", missing=apache.unavailable),
+    Bench("flink", "processor seconds a million events on Apache Flink", missing=cluster.unavailable),
     Bench("posted", "events per second that are posted by HTTP"),
     Bench("accuracy", "the error of `auto` and its members", peers=("quapy",)),
     Bench("priors_coverage", "whether the 95 % intervals hold the truth"),

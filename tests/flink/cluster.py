@@ -1,0 +1,214 @@
+"""A standalone cluster of Apache Flink on loopback, from the Python package: a JobManager and some TaskManagers.
+
+It lives in an environment of its own (`.ci/install-flink`), since PyFlink pins numpy and others.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.processes import free_ports, wait_until
+
+HOME = Path(os.environ.get("SHIFTWATCH_FLINK", "/opt/shiftwatch-flink"))
+"""What `.ci/install-flink` has made."""
+READY_SECONDS = 120.0
+
+_SETTINGS = {
+    "jobmanager.memory.process.size": "1g",
+    "taskmanager.memory.process.size": "1280m",
+    "taskmanager.memory.managed.size": "256m",
+    "taskmanager.numberOfTaskSlots": "2",
+    "parallelism.default": "4",
+    "jobmanager.bind-host": "127.0.0.1",
+    "taskmanager.bind-host": "127.0.0.1",
+    "taskmanager.host": "127.0.0.1",
+    "rest.bind-address": "127.0.0.1",
+    "heartbeat.interval": "1000",
+    "heartbeat.timeout": "8000",
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": "1000",
+    "restart-strategy.fixed-delay.delay": "1 s",
+    "execution.checkpointing.timeout": "60 s",
+    "execution.checkpointing.tolerable-failed-checkpoints": "1000",
+    "state.backend.type": "hashmap",
+}
+
+
+def python() -> Path:
+    """The interpreter of the environment."""
+    return HOME / "venv" / "bin" / "python"
+
+
+def unavailable() -> str | None:
+    """Why there can be no cluster here."""
+    return None if python().exists() else f"no PyFlink in {HOME}: .ci/install-flink FOLDER, and SHIFTWATCH_FLINK=FOLDER"
+
+
+def _distribution() -> Path:
+    return next(python().parent.parent.glob("lib/python3.*/site-packages/pyflink"))
+
+
+class FlinkCluster:
+    """One JobManager, and as many TaskManagers as were started; each is a process that may be killed."""
+
+    def __init__(self, folder: Path, managers: int = 2) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        rest, rpc = free_ports(2)
+        self.address = f"127.0.0.1:{rest}"
+        own = {
+            "jobmanager.rpc.address": "127.0.0.1",
+            "jobmanager.rpc.port": rpc,
+            "rest.address": "127.0.0.1",
+            "rest.port": rest,
+            "execution.checkpointing.dir": f"file://{folder}/checkpoints",
+            "execution.checkpointing.savepoint-dir": f"file://{folder}/savepoints",
+            "io.tmp.dirs": str(folder / "tmp"),
+            "python.executable": str(python()),
+        }
+        conf = folder / "conf"
+        conf.mkdir()
+        (folder / "tmp").mkdir()
+        shipped = (_distribution() / "conf" / "config.yaml").read_text()
+        opens = re.findall(r"^ +all: (--add-.*)$", shipped, re.MULTILINE)  # Java 17 wants them
+        settings = {"env.java.opts.all": opens[0]} | _SETTINGS | own
+        (conf / "config.yaml").write_text("".join(f"{name}: {value}\n" for name, value in settings.items()))
+        for file in (_distribution() / "conf").glob("log4j*"):
+            (conf / file.name).write_bytes(file.read_bytes())
+        self._started = 0
+        self.manager = self._start("jobmanager")
+        self.workers = [self._start("taskmanager") for _ in range(managers)]
+        wait_until(lambda: self._slots() == 2 * managers, "a Flink cluster", READY_SECONDS)
+
+    def _start(self, role: str) -> "subprocess.Popen[bytes]":
+        self._started += 1
+        log = self.folder / f"{role}-{self._started}.log"
+        environment = os.environ | {
+            "FLINK_CONF_DIR": str(self.folder / "conf"),
+            "FLINK_LOG_DIR": str(self.folder),
+            "FLINK_PID_DIR": str(self.folder / "tmp"),
+            "PATH": f"{python().parent}:{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                ["bash", str(_distribution() / "bin" / f"{role}.sh"), "start-foreground"],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
+
+    def submit(self, config: Path, *options: str) -> str:
+        """The id of a job for a configuration."""
+        command = [str(python()), "-m", "monitor", "flink", "submit", str(config), "--jobmanager", self.address]
+        command += ["--jars", str(HOME / "jars"), "--python", str(python()), *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+        return done.stdout.split()[-1]
+
+    def ask(self, path: str) -> Any:
+        """An answer of the REST interface."""
+        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=10) as answer:
+            return json.load(answer)
+
+    def state(self, job: str) -> str:
+        return str(self.ask(f"/jobs/{job}")["state"])
+
+    def checkpoints(self, job: str) -> int:
+        """How many a job has completed."""
+        return int(self.ask(f"/jobs/{job}/checkpoints")["counts"]["completed"])
+
+    def stop(self, job: str) -> str:
+        """Stop a job with a savepoint; says where it is."""
+        request = urllib.request.Request(
+            f"http://{self.address}/jobs/{job}/stop", data=b'{"drain": false}', method="POST"
+        )
+        request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - our own
+            trigger = json.load(answer)["request-id"]
+        done: dict[str, Any] = {}
+
+        def completed() -> bool:
+            done.update(self.ask(f"/jobs/{job}/savepoints/{trigger}"))
+            return bool(done["status"]["id"] == "COMPLETED")
+
+        wait_until(completed, "a savepoint", READY_SECONDS)
+        assert "location" in done["operation"], done
+        return str(done["operation"]["location"])
+
+    def cancel(self, job: str) -> None:
+        """Without a savepoint; returns when all of it is gone."""
+        request = urllib.request.Request(f"http://{self.address}/jobs/{job}?mode=cancel", method="PATCH")
+        urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - our own
+        wait_until(lambda: self.state(job) == "CANCELED", "a job that is cancelled", READY_SECONDS)
+
+    def processor_seconds(self) -> float:
+        """Of the TaskManagers and all that they have started, the ended ones included."""
+        ticks = sum(_ticks(pid) for worker in self.workers for pid in _session(worker.pid))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def kill_python(self) -> int:
+        """SIGKILL one of the workers' Python processes."""
+        found = [pid for worker in self.workers for pid in _session(worker.pid) if _runs_python(pid)]
+        if found:
+            os.kill(found[0], signal.SIGKILL)
+        return len(found)
+
+    def kill_worker(self) -> None:
+        """SIGKILL a TaskManager with all its processes, as a container would go, and start another."""
+        gone = self.workers.pop(0)
+        _end(gone)
+        self.workers.append(self._start("taskmanager"))
+
+    def close(self) -> None:
+        for process in [*self.workers, self.manager]:
+            _end(process)
+
+    def _slots(self) -> int:
+        try:
+            return int(self.ask("/overview")["slots-total"])
+        except OSError:
+            return 0
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """With all that it has started, as when a container goes."""
+    for pid in {*_session(process.pid), process.pid}:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def _session(leader: int) -> list[int]:
+    """The processes of a session."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+            if int(fields[3]) == leader and fields[0] != "Z":
+                found.append(int(stat.parent.name))
+    return found
+
+
+def _ticks(pid: int) -> int:
+    """Of a process and of its children that have ended."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return sum(map(int, fields[11:15]))
+    return 0
+
+
+def _runs_python(pid: int) -> bool:
+    """Whether it is a worker that runs our functions."""
+    with suppress(OSError):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return b"python" in command[0] and any(b"pyflink.fn_execution" in word for word in command)
+    return False

@@ -1,0 +1,166 @@
+"""The job on a real standalone cluster of Flink and Apache Kafka: the bytes of a replay, each window once."""
+
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.flink.cluster import FlinkCluster, python, unavailable
+from tests.flink.world import PARTITIONS, SpreadWorld, config
+from tests.kafka.apache import Cluster
+from tests.kafka.conftest import require_apache
+from tests.kafka.topics import Broker, read
+from tests.processes import wait_until
+
+PATIENCE = 600.0
+
+
+class Trickle:
+    """Writes a world into a topic: some of what is left every half second, so that nothing is silent; then the rest."""
+
+    def __init__(self, bootstrap: str, topic: str, world: SpreadWorld) -> None:
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0, "enable.idempotence": True}
+        )
+        self._topic, self._left = topic, {number: iter(records) for number, records in world.records.items()}
+        self._sizes = {number: len(records) for number, records in world.records.items()}
+        self._enough = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """The rest at once."""
+        self._enough.set()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), "the feed hangs"
+
+    def _run(self) -> None:
+        while not self._enough.wait(0.5):
+            for partition, left in self._sizes.items():
+                self._send(partition, max(1, left // 50))
+        for partition, left in self._sizes.items():
+            self._send(partition, left)
+        while self._producer.flush(1):
+            pass
+
+    def _send(self, partition: int, count: int) -> None:
+        for _ in range(min(count, self._sizes[partition])):
+            record = next(self._left[partition])
+            while True:
+                try:
+                    self._producer.produce(self._topic, value=record, partition=partition)
+                    break
+                except BufferError:
+                    self._producer.poll(0.1)
+            self._sizes[partition] -= 1
+        self._producer.poll(0)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[FlinkCluster]:
+    why = unavailable()
+    if why is not None:
+        pytest.skip(why)
+    require_apache()
+    found = FlinkCluster(tmp_path / "flink")
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[Cluster]:
+    require_apache()
+    found = Cluster(tmp_path / "kafka")
+    yield found
+    found.close()
+
+
+class Run:
+    """One job, whatever happens to it."""
+
+    def __init__(self, folder: Path, kafka: Cluster, cluster: FlinkCluster) -> None:
+        self.kafka, self.cluster = kafka, cluster
+        self._config = folder / "flink.toml"
+        source = f'url = "kafka://{kafka.bootstrap}/events"\ngroup = "g"'
+        topics = 'recalibrations = "feed"\nalarms = "alarms"\ndead_letters = "dead"\nstates = "states"'
+        self._config.write_text(config(source, f'url = "kafka://{kafka.bootstrap}/results"\n{topics}'))
+        self.job = cluster.submit(self._config, "--parallelism", "4")
+
+    def taken_up(self) -> None:
+        """Wait until it gets on: until it completes checkpoints again."""
+        before = self.cluster.checkpoints(self.job)
+        wait_until(lambda: self.cluster.checkpoints(self.job) >= before + 2, "checkpoints", PATIENCE)
+
+    def kill_python(self) -> None:
+        assert self.cluster.kill_python(), "no worker runs Python"
+
+    def kill_task_manager(self) -> None:
+        self.cluster.kill_worker()
+
+    def outage(self) -> None:
+        """The broker is killed, and is away for longer than a partition may be silent."""
+        (broker,) = self.kafka.brokers
+        broker.stop(signal.SIGKILL)
+        time.sleep(10)
+        broker.start()
+
+    def rescale(self, parallelism: int) -> None:
+        """Stop with a savepoint, and go on from it with another parallelism."""
+        savepoint = self.cluster.stop(self.job)
+        self.job = self.cluster.submit(self._config, "--savepoint", savepoint, "--parallelism", str(parallelism))
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(1_800)
+def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
+    kafka: Cluster, cluster: FlinkCluster, tmp_path: Path
+) -> None:
+    world, broker, rng = SpreadWorld(EVENTS), Broker(kafka), random.Random(1)
+    world.save(tmp_path)
+    broker.create("events", partitions=PARTITIONS)
+    broker.create("results", "dead", "alarms")
+    broker.create("feed", "states", cleanup_policy="compact")
+    feed = Trickle(kafka.bootstrap, "events", world)
+    run = Run(tmp_path, kafka, cluster)
+    run.taken_up()
+    for disturb in (
+        run.kill_python,
+        run.kill_task_manager,
+        lambda: run.rescale(1),
+        run.outage,
+        lambda: run.rescale(4),
+        run.kill_python,
+        run.kill_task_manager,
+    ):
+        time.sleep(rng.uniform(0.0, 2.0))
+        disturb()
+        run.taken_up()
+    feed.finish()
+    want = replayed(tmp_path)
+    wait_until(lambda: len(read(kafka.bootstrap, "results")) >= len(want), f"{len(want)} results", PATIENCE)
+    run.taken_up()  # time for a second answer, if there were to be one
+    got = Counter(record.value for record in read(kafka.bootstrap, "results"))
+    assert got == Counter(want)
+    places = Counter(record.key for record in read(kafka.bootstrap, "dead"))
+    assert len(places) == world.rejected
+    assert set(places.values()) == {1}
+
+
+EVENTS = 1_000_000
+
+
+def replayed(folder: Path) -> list[bytes]:
+    """What a replay says with the same numpy, but for the window of the last events: nothing closes it in a topic."""
+    (folder / "replay.toml").write_text(config('url = "jsonl:events"', 'url = "jsonl:unused.jsonl"'))
+    command = [str(python()), "-m", "monitor", "replay", "replay.toml", "-o", "want.jsonl"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    results = (folder / "want.jsonl").read_bytes().splitlines()
+    return [result for result in results if b'"end-of-input"' not in result]
