@@ -1,6 +1,7 @@
 """Assessed windows that never were: any number of windows, features and classes, in no time; and a clock to go by."""
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from monitor.labels.values import Found, LabelFlow, Stateless, Waiting
 from monitor.observers.history import History
 from monitor.observers.snapshot import Caps, StreamFacts
 from monitor.performance import MeasureValue
-from monitor.ports import NEVER, PartitionReport, Report, SinkReport
+from monitor.ports import NEVER, Intake, PartitionReport, Report, SinkReport
 from monitor.priors.estimate import PriorEstimate
 from monitor.recalibration import Recalibration, identity
+from monitor.reference import Reference
 from monitor.service.loop import Clock
 from monitor.service.notices import (
     BatchTaken,
@@ -33,12 +35,20 @@ from monitor.windows import WindowCheckpoint
 from monitor.windows.origin import WHOLE
 from monitor.windows.summary import WindowSummary
 from monitor.windows.window import Window, WindowCounts, WindowKey
-from tests.service.streams import reference
 from tests.state.windows import Shown
 
 MINUTE = 60_000_000
 NO_LABELS = Found(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 START = 1_795_000_000_000_000 // MINUTE * MINUTE
+
+
+@cache
+def reference(classes: int) -> Reference:
+    """From calibrated scores of as many classes as the story has, so that what labels teach fits them."""
+    rng = np.random.default_rng(classes)
+    posteriors = rng.dirichlet(np.ones(classes), size=50 * classes)
+    labels = (posteriors.cumsum(axis=1) < rng.random((len(posteriors), 1))).sum(axis=1)
+    return Reference.fit(posteriors, labels, classes=[f"c{y}" for y in range(classes)], stream="s")
 
 
 @dataclass
@@ -67,7 +77,7 @@ class Story:
         told = facts(self.stream, self.classes, self.features)
         self.history = History({self.stream: told}, caps=self.caps, source=self.source, sink=self.sink, clock=clock)
         plan = StatePlan(remembered=self.windows, awaiting=True, changes=self.changes, budget=self.budget)
-        concerns = [one for one in concerns_of(plan, reference()) if one.name != "trust"]
+        concerns = [one for one in concerns_of(plan, reference(self.classes)) if one.name != "trust"]
         self.shown = Shown(self.stream, concerns, self.history)
 
     @property
@@ -145,10 +155,12 @@ class Story:
 
 
 class Lagging:
-    """A source that says how far behind it is."""
+    """A source that says how far behind it is, and what it answered those who post to it."""
 
     def report(self) -> Report:
-        return Report((PartitionReport("t-0", "t", 900, 100, 250),), rebalances=2, lost=1, skipped=3, fetch_errors=5)
+        partitions = (PartitionReport("t-0", "t", 900, 100, 250),)
+        intake = Intake({"accepted": 9, "full": 1}, log_bytes=700, log_limit_bytes=1_000)
+        return Report(partitions, rebalances=2, lost=1, skipped=3, fetch_errors=5, intake=intake)
 
 
 class Transacting:
