@@ -254,9 +254,12 @@ COVARIATE_LEAVES = 0.25
 # Of a share of which an interval of 95 % says from 0 to u, u over this is the mean: 3.0 = -log 0.05, by the exponential
 # law. With the estimates themselves, often 0, windows of 300 whose rarest class stayed at 2 % lost .05 nats.
 UNSEEN_SHARE = 3.0
-# A correction by the class mix wants so many hold-out events of each class: with 11 of them (0.8 %, abalone19 of KEEL)
-# real covariate shifts passed for a rare class that has become common, and scores were ruined by it.
+# A class is corrected by itself where the hold-out has so many events of it: with 11 of them (0.8 %, abalone19 of KEEL)
+# real covariate shifts passed for a rare class that has become common, and scores were ruined by it. Rarer classes are
+# corrected together. Where even together they have fewer they are left alone, and so are all classes if the estimate
+# has more than a tenth of the events in these.
 FEWEST_OF_CLASS = 30
+TOLD_SHARE = 0.9
 # A correction by the class mix wants these odds against such a shift.
 LABEL_SHIFT_ODDS = 3.0
 # Beyond these p-values are as good as certain; normal quantiles stay finite.

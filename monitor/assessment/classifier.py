@@ -236,7 +236,6 @@ def _assessed(
             tests,
             _inputs(diagnosis, may),
             reference.calibration,
-            rarest=float(reference.class_counts.min()),
             told_apart=label_shift_odds(tests["prior-shift"].statistic, diagnosis.whole),
         ),
     )
@@ -358,7 +357,6 @@ def _recalibration(
     calibration: Calibration,
     *,
     told_apart: float,
-    rarest: float,
 ) -> Recalibration:
     prevalence = mix.estimate
     grounds = Grounds(
@@ -368,7 +366,7 @@ def _recalibration(
         trustworthy=prevalence.converged and prevalence.unique,
         mix_significant=tests["prior-shift"].significant,
         told_apart=told_apart,
-        rarest=rarest,
+        hold_out_events=found.hold_out_events,
         disagreement=tests["disagreement"].effect,
         allowed=tests["disagreement"].floor,
         label_shift=mix.based_on is BasedOn.LABEL_SHIFT,

@@ -58,7 +58,8 @@ class Recalibration:
     source_priors: tuple[float, ...]
     """How often each class was among the events that the reference was made from."""
     target_priors: tuple[float, ...]
-    """The estimate; where it is applied, no share is below a third of what it may be at most by its interval."""
+    """The estimate, in which classes with a handful of hold-out events keep their proportions, or their shares; where
+    it is applied, no other share is below a third of what it may be at most by its interval."""
     multipliers: tuple[float, ...]
     """target / source, for calibrated posteriors before they are normalised again; exactly 1 unless `apply`."""
     log_multipliers: tuple[float, ...]
@@ -85,7 +86,8 @@ class Recalibration:
     model's `with_thresholds` takes, with an `apply` and a `reason` of their own. They follow the corrected inputs, of
     which they take the place: correct inputs or thresholds, not both."""
     target_errors: tuple[float, ...] = ()
-    """Half the width of the 95 % interval of each of the target priors; empty where they are not known."""
+    """Half the width of the 95 % interval of each of the target priors, 0 where a rare class keeps its share; empty
+    where they are not known."""
     against: float = 0.0
     """What windows since have had to say against a correction that is kept: the logarithm of the odds."""
     complete: bool = True

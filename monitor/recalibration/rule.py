@@ -15,12 +15,14 @@ from monitor.recalibration.applying import scored_threshold
 from monitor.recalibration.calibration_map import CalibrationMap
 from monitor.recalibration.causes import Cause
 from monitor.recalibration.message import InputCorrection, Recalibration, Validity
+from monitor.recalibration.rare_classes import ToldMix, told_mix
 from monitor.tolerances import (
     FEWEST_OF_CLASS,
     LABEL_SHIFT_ODDS,
     MIX_FACTOR,
     MIX_FLOOR,
     POOLED_CHANGE,
+    TOLD_SHARE,
     UNSEEN_SHARE,
 )
 
@@ -45,8 +47,8 @@ class Grounds:
     """What that distance may be by the errors of both."""
     label_shift: bool = True
     """The estimate rests on label shift; what rests on anything else is no ground to correct scores by."""
-    rarest: float = inf
-    """Hold-out events of the class that has the fewest."""
+    hold_out_events: float = inf
+    """Labelled events that the source priors are the shares of."""
     told_apart: float = inf
     """The logarithm of the odds for a change of the class mix, against a shift of the inputs that looks like one."""
 
@@ -65,9 +67,10 @@ def imply(
     calibration: CalibrationMap | None = None,
 ) -> Recalibration:
     """The correction that one window implies. `calibration` is the one that its estimate was made with."""
-    apply, cause, reason = justified(grounds, source_priors)
-    source = tuple(float(p) for p in source_priors)
-    target = _supposed(grounds.target_priors, grounds.half_widths) if apply else _numbers(grounds.target_priors)
+    mix = told_mix(grounds.target_priors, grounds.half_widths, source_priors, grounds.hold_out_events)
+    apply, cause, reason = _justified(grounds, mix, source_priors)
+    source = _numbers(source_priors)
+    target = _supposed(mix.priors, mix.half_widths) if apply else _numbers(mix.priors)
     margins = calibration is not None and calibration.scores == "margin"
     before = calibration if apply and not margins else None
     multipliers, logs = _multipliers(source, target if apply else source)
@@ -75,7 +78,7 @@ def imply(
         classes=classes,
         source_priors=source,
         target_priors=target,
-        target_errors=tuple(float(width) for width in grounds.half_widths),
+        target_errors=_numbers(mix.half_widths),
         multipliers=multipliers,
         log_multipliers=logs,
         thresholds=_thresholds(classes, source, target if apply else source, before),
@@ -88,8 +91,14 @@ def imply(
     )
 
 
-def retargeted(message: Recalibration, target_priors: Vector, half_widths: Vector) -> Recalibration:
+def retargeted(
+    message: Recalibration, target_priors: Vector, half_widths: Vector, hold_out_events: float = inf
+) -> Recalibration:
     """A correction that is applied, towards another estimate of the class mix; none where that has not moved enough."""
+    mix = told_mix(target_priors, half_widths, np.array(message.source_priors), hold_out_events)
+    if mix.share < TOLD_SHARE:
+        return message.withheld(Cause.NOT_UNIQUE, _TOO_RARE)
+    target_priors, half_widths = mix.priors, mix.half_widths
     change, source = np.abs(target_priors - message.source_priors), message.source_priors
     effect = float(np.sqrt((change**2 / source).sum()))
     factors = np.maximum(target_priors, source) / np.maximum(np.minimum(target_priors, source), np.finfo(float).tiny)
@@ -130,10 +139,12 @@ def _supposed(target: Vector, half_widths: Vector) -> tuple[float, ...]:
     """The class mix to correct towards: no share below a third of what it may be at most, where that is all one knows.
 
     An estimate of 0 says that a class is rare, and would make each of its events impossible: of a share that an
-    interval puts between 0 and u the mean is about u / 3.
+    interval puts between 0 and u the mean is about u / 3. Shares without an interval stay as they are.
     """
-    supposed = np.maximum(target, 2 * half_widths / UNSEEN_SHARE)
-    return _numbers(target if np.array_equal(supposed, target) else supposed / supposed.sum())
+    supposed, estimated = np.maximum(target, 2 * half_widths / UNSEEN_SHARE), half_widths > 0
+    if not np.array_equal(supposed, target):
+        supposed[estimated] *= target[estimated].sum() / supposed[estimated].sum()
+    return _numbers(supposed)
 
 
 def _numbers(shares: Vector) -> tuple[float, ...]:
@@ -158,7 +169,15 @@ def _thresholds(
 
 def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str]:
     """Whether to apply, and why: every condition has its own cause and sentence."""
-    change = np.abs(grounds.target_priors - source_priors)
+    mix = told_mix(grounds.target_priors, grounds.half_widths, source_priors, grounds.hold_out_events)
+    return _justified(grounds, mix, source_priors)
+
+
+_TOO_RARE = f"too little of the class mix is in classes with {FEWEST_OF_CLASS} hold-out events or more to tell by"
+
+
+def _justified(grounds: Grounds, mix: ToldMix, source_priors: Vector) -> tuple[bool, Cause, str]:
+    change = np.abs(mix.priors - source_priors)
     conditions = (
         (
             grounds.verdict == "prior-shift",
@@ -170,11 +189,7 @@ def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str
             Cause.OTHER_SHIFT,
             "the class mix is not estimated by label shift: windows of this stream differ in other ways too",
         ),
-        (
-            grounds.rarest >= FEWEST_OF_CLASS,
-            Cause.NOT_UNIQUE,
-            f"a class has {grounds.rarest:.0f} hold-out events, fewer than {FEWEST_OF_CLASS}: too few to tell by",
-        ),
+        (mix.share >= TOLD_SHARE, Cause.NOT_UNIQUE, _TOO_RARE),
         (grounds.mix_significant, Cause.WITHIN_CHANCE, "the change of the class mix is within chance"),
         (
             grounds.told_apart >= log(LABEL_SHIFT_ODDS),
@@ -188,7 +203,7 @@ def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str
             f"the estimators disagree by {grounds.disagreement:.3f} (at most {grounds.allowed:.3f})",
         ),
         (
-            bool((change > grounds.half_widths).any()),
+            bool((change > mix.half_widths).any()),
             Cause.WITHIN_INTERVAL,
             "no class changed by more than its interval",
         ),

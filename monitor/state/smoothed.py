@@ -70,13 +70,15 @@ def smoothed(plan: StatePlan, reference: FiledReference) -> Concern[SmoothedStat
         if not isinstance(seen, WindowSeen):
             return Advanced(state)
         after = _after(state, seen)
-        mix = _mix(after, cast(Assessment, seen.assessment))
+        assessment = cast(Assessment, seen.assessment)
+        mix = _mix(after, assessment)
         if mix is None:
             return Advanced(after)
         seen = replace(seen, smoothed=mix)
         if plan.target == "smoothed" and seen.recalibration.apply:
             half = (np.array(mix.upper) - np.array(mix.lower)) / 2
-            seen = replace(seen, feed=retargeted(seen.recalibration, np.array(mix.priors), half))
+            feed = retargeted(seen.recalibration, np.array(mix.priors), half, assessment.hold_out_events)
+            seen = replace(seen, feed=feed)
         return Advanced(after, seen=seen)
 
     return Concern(NAME, version=1, state=SmoothedState, advance=advance, new_reference="begins anew")

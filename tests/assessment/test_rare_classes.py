@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from monitor import assess, quality
+from monitor.arrays import Matrix
 from monitor.recalibration import RecalibrationClient
 from monitor.reference import Reference
 from monitor.windows import Window
@@ -25,15 +26,45 @@ def test_a_rare_class_that_a_window_does_not_show_costs_nothing_when_it_comes_ba
     assert np.count_nonzero(changes) >= 3  # or it corrects nothing
 
 
-@pytest.mark.parametrize(("of_the_rarest", "corrects"), [(29, False), (60, True)])
-def test_a_class_of_which_the_hold_out_has_hardly_any_event_corrects_nothing(
-    of_the_rarest: int, corrects: bool
+def few_of_the_last(count: int, priors: list[float]) -> Reference:
+    """A reference of which the last class has so many hold-out events."""
+    x, labels = worlds.draw(2_000, 1, priors)
+    last = np.flatnonzero(labels == 2)[:count]
+    kept = np.sort(np.concatenate([np.flatnonzero(labels < 2), last]))
+    return Reference.fit(worlds.posteriors(x[kept]), labels[kept], x[kept], classes=["0", "1", "2"])
+
+
+@pytest.mark.parametrize("of_the_rarest", [29, 60])
+def test_a_class_with_a_handful_of_hold_out_events_is_left_alone_and_the_others_are_corrected(
+    of_the_rarest: int,
 ) -> None:
-    x, labels = worlds.draw(2_000, 1, [0.5, 0.4, 0.1])
-    kept = np.sort(np.concatenate([np.flatnonzero(labels < 2), np.flatnonzero(labels == 2)[:of_the_rarest]]))
-    reference = Reference.fit(worlds.posteriors(x[kept]), labels[kept], x[kept], classes=["0", "1", "2"])
-    x, _ = worlds.draw(1_000, 2, [0.2, 0.79, 0.01])
-    found = assess(Window.of(worlds.posteriors(x), x), reference).recalibration
-    assert found.apply is corrects
-    if not corrects:
-        assert found.reason == "a class has 29 hold-out events, fewer than 30: too few to tell by"
+    reference = few_of_the_last(of_the_rarest, [0.5, 0.4, 0.1])
+    x, labels = worlds.draw(1_000, 2, [0.2, 0.79, 0.01])
+    scores = worlds.posteriors(x)
+    found = assess(Window.of(scores, x), reference).recalibration
+    assert found.apply
+    assert (found.multipliers[2] == pytest.approx(1.0)) is (of_the_rarest < 30)
+    client = RecalibrationClient(lambda: found, "s")
+    client.refresh()
+    assert quality.brier(client.apply(scores), labels) < quality.brier(scores, labels) - 0.01
+
+
+def test_nothing_is_corrected_where_the_window_is_full_of_a_class_with_a_handful_of_hold_out_events() -> None:
+    x, _ = worlds.draw(1_000, 2, [0.3, 0.5, 0.2])
+    found = assess(Window.of(worlds.posteriors(x), x), few_of_the_last(11, [0.5, 0.4, 0.1])).recalibration
+    assert not found.apply
+    assert found.reason == "too little of the class mix is in classes with 30 hold-out events or more to tell by"
+
+
+def test_of_two_classes_a_rare_one_corrects_nothing() -> None:
+    def scores_of_two(x: Matrix) -> Matrix:
+        return np.asarray(worlds.posteriors(x)[:, :2] / worlds.posteriors(x)[:, :2].sum(axis=1, keepdims=True))
+
+    x, labels = worlds.draw(4_000, 1, [0.5, 0.5, 0.0])
+    kept = np.sort(np.concatenate([np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)[:11]]))
+    reference = Reference.fit(scores_of_two(x[kept]), labels[kept], x[kept], classes=["0", "1"])
+    x, _ = worlds.draw(1_000, 2, [0.7, 0.3, 0.0])
+    found = assess(Window.of(scores_of_two(x), x), reference)
+    assert found.verdict == "prior-shift"
+    assert not found.recalibration.apply
+    assert found.recalibration.multipliers == (1, 1)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.priors import bayes
-from monitor.recalibration import Grounds, InputCorrection, Validity, identity, imply, justified, settled
+from monitor.recalibration import Grounds, InputCorrection, Validity, identity, imply, justified, retargeted, settled
 
 CLASSES = ("legit", "fraud")
 SOURCE = np.array([0.9, 0.1])
@@ -56,7 +56,7 @@ def test_at_the_moved_threshold_the_corrected_posterior_is_one_half():
         {"trustworthy": False},
         {"disagreement": 0.3},
         {"half_widths": np.array([0.3, 0.3])},
-        {"rarest": 29.0},
+        {"hold_out_events": 290.0},
         {"told_apart": 1.0},
     ],
 )
@@ -84,6 +84,47 @@ def test_a_class_of_which_no_event_is_seen_is_taken_for_rare_and_not_for_impossi
     assert found.multipliers[1] * found.source_priors[1] == pytest.approx(found.target_priors[1])
     common = corrected(SURE)
     assert common.target_priors == tuple(SURE.target_priors)
+
+
+SHARES = st.lists(st.floats(0.001, 1), min_size=2, max_size=8).map(lambda parts: np.array(parts) / sum(parts))
+
+
+@given(st.data(), SHARES, st.integers(30, 3_000))
+def test_no_multiplier_rests_on_a_handful_of_hold_out_events(data, source, events):
+    drawn = data.draw(st.lists(st.floats(0, 1), min_size=source.size, max_size=source.size).filter(sum))
+    estimate, half_widths = np.array(drawn) / sum(drawn), np.full(source.size, 0.001)
+    grounds = replace(SURE, target_priors=estimate, half_widths=half_widths, hold_out_events=events)
+    found = imply(tuple(map(str, range(source.size))), source, grounds, {}, Validity())
+    counts, multipliers = np.rint(source * events), np.array(found.multipliers)
+    rare = counts < 30
+    if found.apply:
+        assert np.allclose(found.target_priors, multipliers * source)
+        assert np.allclose(multipliers[rare], multipliers[rare][:1])
+        assert sum(found.target_priors) == pytest.approx(1)
+    if 0 < counts[rare].sum() < 30:
+        assert np.allclose(multipliers[rare], 1)
+    if not rare.any():
+        assert found.apply == (np.abs(estimate - source) > half_widths).any()
+
+
+def test_classes_that_are_rare_each_are_corrected_together_and_the_others_by_themselves():
+    source, estimate = np.array([0.5, 0.46, 0.02, 0.02]), np.array([0.2, 0.6, 0.16, 0.04])
+    grounds = replace(SURE, target_priors=estimate, half_widths=np.full(4, 0.01), hold_out_events=1_000)
+    found = imply(("a", "b", "c", "d"), source, grounds, {}, Validity())
+    assert found.apply
+    assert found.multipliers == pytest.approx((0.4, 0.6 / 0.46, 5, 5))
+    assert found.target_errors == pytest.approx((0.01, 0.01, 0.01 / 2**0.5, 0.01 / 2**0.5))
+
+
+def test_the_smoothed_mix_does_not_bring_back_what_a_handful_of_events_seems_to_say():
+    source, estimate = np.array([0.5, 0.48, 0.02]), np.array([0.2, 0.75, 0.05])
+    grounds = replace(SURE, target_priors=estimate, half_widths=np.full(3, 0.01), hold_out_events=1_000)
+    found = imply(("a", "b", "c"), source, grounds, {}, Validity())
+    assert found.apply
+    smoothed = retargeted(found, np.array([0.3, 0.64, 0.06]), np.full(3, 0.01), 1_000)
+    assert smoothed.apply
+    assert (found.multipliers[2], smoothed.multipliers[2]) == (1, 1)
+    assert not retargeted(found, np.array([0.3, 0.5, 0.2]), np.full(3, 0.01), 1_000).apply
 
 
 @given(st.floats(0, 1), st.floats(0.01, 0.99))
