@@ -20,6 +20,7 @@ from uuid import UUID
 import msgspec
 
 from monitor.errors import ConnectorError, OutageError
+from monitor.ports.certificates import Certificate
 
 MAGIC, MAGIC_OF_GUID = 0, 1
 """The first byte before the number of a schema, in four bytes, and before its GUID."""
@@ -54,6 +55,13 @@ class RegistrySettings:
         """With its files in a folder."""
         files = {name: getattr(self, name) for name in ("ca_file", "certificate_file", "key_file")}
         return replace(self, **{name: base / path for name, path in files.items() if path is not None})
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """What the registry is shown, if anything."""
+        return (
+            () if self.certificate_file is None else (Certificate(self.certificate_file, self.key_file, by="client"),)
+        )
 
 
 class SchemaReference(msgspec.Struct, frozen=True):

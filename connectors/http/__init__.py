@@ -22,6 +22,7 @@ from monitor.errors import ConfigurationError
 from monitor.limits import RECORD_BYTES
 from monitor.ports import Checkpoint, Intake, RawBatch, Reassignment, Report, Source
 from monitor.ports.access import Access, of_this_machine
+from monitor.ports.certificates import Certificate
 from monitor.ports.listening import Address, HttpListener
 from monitor.ports.options import read
 
@@ -103,6 +104,8 @@ class HttpSource:
         self._least = 0
         """Records before it were read before this process began."""
         self._committed = 0
+        self._expires: float | None = None
+        """When the certificate does that connections are made with."""
         self.url = ""
         """Where it listens, once it does."""
 
@@ -119,6 +122,8 @@ class HttpSource:
         self._open.callback(self._door.close)
         listener = HttpListener(self._address, options.max_connections)
         self.url = self._open.enter_context(listener.listening(self._door, "source")) + self._path
+        if options.certificate is not None:
+            self._expires = Certificate(options.certificate, options.key).expires()
         return progress.keys() - {PARTITION}
 
     def reassigned(self, _: Callable[[], None]) -> Reassignment | None:
@@ -146,7 +151,8 @@ class HttpSource:
     def report(self) -> Report:
         """What became of posts, and how full the log is."""
         posts = {} if self._door is None else self._door.answered()
-        return Report(intake=Intake(posts, self._log.size, self._options.max_log_bytes))
+        intake = Intake(posts, self._log.size, self._options.max_log_bytes)
+        return Report(intake=intake, certificate_expires=self._expires)
 
     def partitions(self) -> Sequence[str]:
         """The log."""

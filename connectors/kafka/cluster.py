@@ -29,6 +29,7 @@ _HINTS = {
     "Authentication": "the user name or the password is wrong",
     "is not valid for": "the broker's certificate is for another host",
     "CERTIFICATE_VERIFY_FAILED": "the broker's certificate is not signed by the given ca_file",
+    "_ALERT_": "the broker refuses our certificate_file (expired, or signed by somebody else?), or wants one",
     "Handshake failed": "the broker does not speak TLS at this port, or wants another",
     "UnsupportedSaslMechanism": "the broker does not offer this mechanism",
     _ABSENT: "nobody listens there",

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 from connectors.formats import FormatSettings
 from monitor.errors import ConfigurationError
 from monitor.ports import Channel
+from monitor.ports.certificates import Certificate
 from monitor.ports.options import Duration, read
 
 Driver = Literal["python", "fast"]
@@ -83,6 +84,13 @@ class Connection:
         """The name that Kafka has for this combination."""
         return ("SASL_" if self.mechanism else "") + ("SSL" if self.tls else "PLAINTEXT")
 
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """What brokers are shown, if anything."""
+        if self.certificate_file is None:
+            return ()
+        return (Certificate(self.certificate_file, self.key_file, self.key_password, by="client"),)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
@@ -122,6 +130,12 @@ class SourceSettings:
     def joins(self) -> bool:
         """Whether the group shares partitions out, to whoever is in it."""
         return self.group is not None and not self.partitions
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """What brokers and the schema registry are shown."""
+        registry = None if self.format is None else self.format.registry
+        return self.connection.certificates + (() if registry is None else registry.certificates)
 
     def problems(self) -> Iterator[str]:
         """What the types cannot say."""

@@ -24,6 +24,7 @@ from connectors.kafka.statistics import SinkStatistics
 from connectors.kafka.watchdog import Guard
 from monitor.errors import CommitRefusedError, ConnectorError, OutageError
 from monitor.ports import Channel, Checkpoint, Message, SinkReport
+from monitor.ports.certificates import CertificatesOnDisk
 
 log = logging.getLogger(__name__)
 
@@ -175,6 +176,7 @@ class KafkaSink:
         self._open = False
         self._since_commit: Counter[str] = Counter()
         self._statistics = SinkStatistics()
+        self._certificates = CertificatesOnDisk(*settings.connection.certificates)
 
     @cached_property
     def _writer(self) -> Writer:
@@ -291,8 +293,8 @@ class KafkaSink:
 
     def report(self) -> SinkReport:
         """The transactions, for whoever knows nothing about Kafka."""
-        now = self._statistics
-        return SinkReport(now.commits, now.aborted) if self._transactional else SinkReport()
+        now, expires = self._statistics, self._certificates.expires()
+        return SinkReport(now.commits, now.aborted, expires) if self._transactional else SinkReport(0, 0, expires)
 
     def _commit(self, offsets: Mapping[Partition, CommittedOffset]) -> bool:
         """Whether there was anything to commit."""

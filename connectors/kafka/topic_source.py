@@ -24,6 +24,7 @@ from connectors.kafka.statistics import PartitionStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
 from monitor.errors import ConnectorError, OutageError
 from monitor.ports import Checkpoint, PartitionReport, Progress, RawBatch, Reassignment, Report
+from monitor.ports.certificates import CertificatesOnDisk
 from monitor.ports.options import duration_text
 
 log = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class KafkaSource:
         self._member_since = self._watched = clock()
         self._counted = float("-inf")
         self._statistics = SourceStatistics(last_poll=clock())
+        self._certificates = CertificatesOnDisk(*settings.certificates)
         self._translator = None if settings.format is None else Translator(settings.format)
 
     @cached_property
@@ -248,6 +250,7 @@ class KafkaSource:
             fetch_errors=self._reader.errors,
             unassigned=self._unassigned(),
             stalled=self._stalls.longest(self._lagging(), self._clock()),
+            certificate_expires=self._certificates.expires(),
         )
 
     def _unassigned(self) -> float:

@@ -228,6 +228,7 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("start_timestamp_seconds", "gauge", "When this process started."),
     # What runs here.
     Spec("certificate_expires_timestamp_seconds", "gauge", "When the certificate of [server] expires, if it has one."),
+    Spec("connector_certificate_expires_timestamp_seconds", "gauge", "When the first of [source] and [sink] does."),
     Spec("build", "info", "The software.", ("version",)),
     Spec("reference", "info", "The reference of a stream.", ("stream", "version", "estimator")),
     Spec("reference_events", "gauge", "Labelled events that the reference was made from.", ("stream",)),

@@ -299,6 +299,9 @@ def _flow(filled: _Filled, flow: Flow, now: float) -> None:
 
 
 def _report(filled: _Filled, flow: Flow) -> None:
+    ends = [each.certificate_expires for each in (flow.report, flow.sink_report) if each is not None]
+    if expires := [at for at in ends if at is not None]:
+        filled.add("connector_certificate_expires_timestamp_seconds", (), min(expires))
     if flow.sink_report is not None:
         filled.add("transactions_committed", (), flow.sink_report.committed)
         filled.add("transactions_aborted", (), flow.sink_report.aborted)

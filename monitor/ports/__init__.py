@@ -244,6 +244,8 @@ class Report:
     """For how many seconds records have waited in some partition without any being read."""
     intake: Intake | None = None
     """Of a source that is posted to."""
+    certificate_expires: float | None = None
+    """When the first of the certificates that it shows does; wall clock, seconds."""
 
 
 @runtime_checkable
@@ -261,6 +263,8 @@ class SinkReport:
     """Transactions that published what they held."""
     aborted: int = 0
     """Transactions whose work is done again."""
+    certificate_expires: float | None = None
+    """When the certificate that it shows does; wall clock, seconds."""
 
 
 @runtime_checkable

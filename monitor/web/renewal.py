@@ -14,8 +14,8 @@ from threading import Event, Thread
 from monitor.errors import ConfigurationError
 from monitor.limits import RENEWAL_SECONDS
 from monitor.ports.access import Access
+from monitor.ports.certificates import Certificate
 from monitor.settings import ServerSettings
-from monitor.web.certificate import expiry
 
 _LOG = logging.getLogger("monitor.web")
 
@@ -92,7 +92,7 @@ def _certified(
 def _expiry(settings: ServerSettings, base: Path) -> float | None:
     if settings.certificate is None or settings.key is None:
         return None
-    return expiry(base / settings.certificate, base / settings.key)
+    return Certificate(base / settings.certificate, base / settings.key).expires()
 
 
 def _stamp(settings: ServerSettings, base: Path) -> tuple[float, ...]:

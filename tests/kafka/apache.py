@@ -98,6 +98,8 @@ class Security:
     """Names and passwords, for PLAIN and for SCRAM-SHA-256 and -512."""
     certificate: Path
     """PEM with key and certificate."""
+    trusted: Path
+    """PEM of the authority that signs what clients show over TLS; they need not show anything."""
     superusers: Sequence[str] = ("ANONYMOUS",)
     """Who may do everything; everybody else needs a permission, which nobody gives."""
 
@@ -108,6 +110,9 @@ class Security:
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.certificate),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.trusted),
+            "listener.name.tls.ssl.client.auth": "requested",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": ";".join(f"User:{name}" for name in self.superusers),
         }

@@ -24,15 +24,15 @@ class Authority:
         )
         return self
 
-    def signed(self, name: str, address: str) -> Path:
-        """Key and certificate of a server at this address, in one PEM file."""
+    def signed(self, name: str, *extensions: str, days: int = 2) -> Path:
+        """Key and certificate in one PEM file. A server's says its address: `subjectAltName=IP:127.0.0.1`."""
         key, request, certificate = (self.folder / f"{name}.{ending}" for ending in ("key", "csr", "crt"))
-        names = self.folder / f"{name}.names"
-        names.write_text(f"subjectAltName={address}\n")
+        said = self.folder / f"{name}.extensions"
+        said.write_text("".join(f"{extension}\n" for extension in extensions))
         subject = ("-subj", f"/CN={name}")
         _openssl("req", "-newkey", "rsa:2048", "-nodes", *subject, "-keyout", str(key), "-out", str(request))
         _openssl(
-            *("x509", "-req", "-in", str(request), "-days", "2", "-extfile", str(names)),
+            *("x509", "-req", "-in", str(request), "-days", str(days), "-extfile", str(said)),
             *("-CA", str(self.certificate), "-CAkey", str(self.folder / "ca.key"), "-CAcreateserial"),
             *("-out", str(certificate)),
         )

@@ -41,7 +41,8 @@ def apache_kafka(tmp_path_factory: pytest.TempPathFactory, authority: Authority)
     require_apache()
     security = apache.Security(
         users={"admin": "right", "nobody": "right"},
-        certificate=authority.signed("broker", "IP:127.0.0.1"),
+        certificate=authority.signed("broker", "subjectAltName=IP:127.0.0.1"),
+        trusted=authority.certificate,
         superusers=("ANONYMOUS", "admin"),
     )
     cluster = apache.Cluster(tmp_path_factory.mktemp("kafka"), security=security)

@@ -1,12 +1,14 @@
 """Passwords, permissions and certificates on Apache Kafka: who may come in does, who may not is told why at once."""
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from connectors.kafka import open_pair, sink_settings, source_settings
 from monitor.errors import ConnectorError
+from monitor.ports import Report, SinkReport
 from tests.connectors.harness import nothing
 from tests.kafka.apache import Cluster
 from tests.kafka.certificates import Authority
@@ -99,3 +101,41 @@ def test_who_knows_the_password_gets_in(
     source.close()
     sink.close()
     assert read(guarded.bootstrap, "results") == []
+
+
+@pytest.mark.parametrize("driver", ["python", in_chaos("fast")])
+def test_it_is_told_when_the_certificate_expires_that_brokers_are_shown(
+    guarded: Cluster, tmp_path: Path, authority: Authority, driver: str
+) -> None:
+    shown = {
+        days: authority.signed(f"client-{driver}-{days}", "extendedKeyUsage=clientAuth", days=days) for days in (3, 9)
+    }
+    ours = tmp_path / "ours.pem"
+    ours.write_bytes(shown[3].read_bytes())
+    options = {**LOGIN, "bootstrap": guarded.tls_bootstrap, "driver": driver, "tls": True}
+    options |= {"ca_file": str(authority.certificate), "certificate_file": str(ours), "key_file": str(ours)}
+    source, sink = open_pair(
+        source_settings({"topics": "events", "group": unique("g"), **options}),
+        sink_settings({"results": "results", **options}),
+    )
+    with closing(source), closing(sink):
+        sink.recover()
+        source.start(None)
+        assert days_left(source.report()) == days_left(sink.report()) == 3
+        ours.write_bytes(shown[9].read_bytes())
+        assert days_left(source.report()) == days_left(sink.report()) == 9
+
+
+def test_a_certificate_that_the_brokers_authority_did_not_sign_is_refused_in_words(
+    guarded: Cluster, tmp_path: Path, authority: Authority
+) -> None:
+    """So the broker does look at what it is shown."""
+    strange = Authority(tmp_path / "other").create().signed("client", "extendedKeyUsage=clientAuth")
+    options = {**LOGIN, "bootstrap": guarded.tls_bootstrap, "tls": True, "ca_file": str(authority.certificate)}
+    options |= {"certificate_file": str(strange), "key_file": str(strange)}
+    assert_locked_out(options, "the broker refuses our certificate_file")
+
+
+def days_left(report: Report | SinkReport) -> int:
+    assert report.certificate_expires is not None
+    return round((report.certificate_expires - time.time()) / 86_400)

@@ -207,6 +207,10 @@ def test_transactions_come_from_the_sink() -> None:
     assert value(story, "shiftwatch_transactions_aborted_total") == 1
 
 
+def test_of_the_certificates_of_source_and_sink_the_first_to_expire_is_told() -> None:
+    assert value(full_story(), "shiftwatch_connector_certificate_expires_timestamp_seconds") == 1.9e9
+
+
 def test_what_the_last_windows_say_together_is_told() -> None:
     story = Story(changes="adwin")
     where = {"stream": "made-up", "segment": ""}

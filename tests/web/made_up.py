@@ -160,14 +160,15 @@ class Lagging:
     def report(self) -> Report:
         partitions = (PartitionReport("t-0", "t", 900, 100, 250),)
         intake = Intake({"accepted": 9, "full": 1}, log_bytes=700, log_limit_bytes=1_000)
-        return Report(partitions, rebalances=2, lost=1, skipped=3, fetch_errors=5, intake=intake)
+        counts = {"rebalances": 2, "lost": 1, "skipped": 3, "fetch_errors": 5}
+        return Report(partitions, **counts, intake=intake, certificate_expires=2e9)
 
 
 class Transacting:
     """A sink that works in transactions."""
 
     def report(self) -> SinkReport:
-        return SinkReport(committed=40, aborted=1)
+        return SinkReport(committed=40, aborted=1, certificate_expires=1.9e9)
 
 
 def source(classes: int) -> tuple[float, ...]:
