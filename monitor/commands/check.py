@@ -15,6 +15,7 @@ from monitor.errors import ConnectorError
 from monitor.kinds import kind_of
 from monitor.ports.options import duration_text
 from monitor.reference import FiledReference
+from monitor.service import EventReading
 from monitor.settings import Config, StreamSettings
 from monitor.shifts import windows_to_notice
 from monitor.state import Budget
@@ -56,7 +57,8 @@ def check(path: Path, events: Path | None = None) -> int:
         return 0
     if some is not None:
         schemas = {name: stream.reference.schema for name, stream in watched.items()}
-        for line in preview(decoder_of(config, watched), schemas, some, time.time_ns() // 1000):
+        reading = EventReading(decoder_of(config, watched), config.join)
+        for line in preview(reading, schemas, some, time.time_ns() // 1000):
             console.print(line, highlight=False, soft_wrap=True)
     return 0
 

@@ -101,6 +101,8 @@ def _problems(config: Config, watched: Mapping[str, Watched]) -> Iterator[str]:
     if 0 < config.pace.idle < SHORTEST_PATIENCE:
         shortest = duration_text(SHORTEST_PATIENCE)
         yield f'pace.idle: a job looks once a second: want {shortest} or more, or "0s" for never'
+    if config.join is not None:
+        yield "source.join: what waits for its partner is in the memory of one process"
     for name, stream in watched.items():
         if not isinstance(stream.plan, TimePlan):
             yield f"streams.{name}.window: windows by `count` follow the order of arrival, which Flink has none of"

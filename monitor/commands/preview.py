@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Labels, Vector
-from monitor.events import DecodedBatch, Decoder
+from monitor.events import DecodedBatch
 from monitor.ports import RawBatch, Source
 from monitor.ports.schema import Feature, StreamSchema
+from monitor.service import EventReading
 from monitor.windows import Window
 
 FIRST = 10
@@ -41,10 +42,10 @@ def first_of_source(source: Source) -> RawBatch | None:
     return None
 
 
-def preview(decoder: Decoder, schemas: Mapping[str, StreamSchema], batch: RawBatch, now: int) -> Iterator[str]:
+def preview(reading: EventReading, schemas: Mapping[str, StreamSchema], batch: RawBatch, now: int) -> Iterator[str]:
     """A line for each event, and for each record that is none."""
     yield f"The first records of {batch.partition}, as they are understood:"
-    rows = sorted(_rows(decoder.decode(batch, now), schemas), key=lambda row: row[0])
+    rows = sorted(_rows(reading.decoded(batch, now)[1], schemas), key=lambda row: row[0])
     for record, facts in rows[:FIRST]:
         yield f"  {record + 1:>3}  " + "  |  ".join(fact for fact in facts if fact)
 

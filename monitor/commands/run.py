@@ -183,6 +183,7 @@ def service(
         limits=config.dead_letters,
         pace=pace,
         assessing=Workers(watched, config.pace.workers) if config.pace.workers else None,
+        join=config.join,
     )
 
 

@@ -5,19 +5,25 @@ from monitor.events.decoding import DecodedBatch, Decoder, LateLabels, Rejected
 from monitor.events.extraction import segment_name, segment_values
 from monitor.events.generated import keyed_struct
 from monitor.events.guessing import guess
+from monitor.events.joining import Joiner, JoinRule, Place
 from monitor.events.likely_scores import likely_scores
 from monitor.events.mapping import OWN_SHAPE, EventMapping
 from monitor.events.paths import FieldPath
+from monitor.events.presets import JOINS
 from monitor.events.reasons import Reason
 from monitor.events.timestamps import TimeReading
 
 __all__ = [
+    "JOINS",
     "OWN_SHAPE",
     "DecodedBatch",
     "Decoder",
     "EventMapping",
     "FieldPath",
+    "JoinRule",
+    "Joiner",
     "LateLabels",
+    "Place",
     "Reason",
     "Rejected",
     "Scored",

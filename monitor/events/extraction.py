@@ -19,7 +19,7 @@ import numpy as np
 from msgspec.structs import astuple
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
-from monitor.events.timestamps import AS_THEY_SAY, BAD_TIME, NO_TIME, TimeReading, Times, from_epoch, from_rfc3339
+from monitor.events.timestamps import AS_THEY_SAY, TimeReading, Times, from_epoch, from_values
 from monitor.events.wire import Wire
 from monitor.ports.schema import Feature, category_text
 
@@ -231,21 +231,8 @@ def _times(stamps: Sequence[Any], part: DecodedPart, reading: TimeReading) -> st
             return lines
     if set(map(type, stamps)) == {float}:
         return from_epoch(np.array(stamps), reading)
-    times = np.full(len(stamps), NO_TIME, dtype=np.int64)
-    if part.record_times is not None:
-        recorded = part.record_times[part.index]
-        times = np.where(recorded < 0, NO_TIME, recorded)  # brokers write -1 for "none"
     # Streams may write times in unlike ways, and some events none.
-    texts = [row for row, stamp in enumerate(stamps) if isinstance(stamp, str)]
-    numbers = [row for row, stamp in enumerate(stamps) if isinstance(stamp, float)]
-    if texts:
-        broken = [row for row in texts if "\n" in stamps[row]]
-        lines = "\n".join("" if "\n" in stamps[row] else stamps[row] for row in texts)
-        times[texts] = from_rfc3339(lines, reading.zone)
-        times[broken] = BAD_TIME
-    if numbers:
-        times[numbers] = from_epoch(np.array([stamps[row] for row in numbers]), reading)
-    return times
+    return from_values(stamps, None if part.record_times is None else part.record_times[part.index], reading)
 
 
 def _matrix(rows: Sequence[Any], columns: int) -> Matrix | None:

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
+from monitor.events.joining import PARTS, Joiner, JoinRule
 from monitor.events.mapping import EventMapping, Written
 from monitor.events.paths import FieldPath, MisreadError
-from monitor.events.presets import PRESETS
+from monitor.events.presets import JOINS, PRESETS
+from monitor.ports import RawBatch
+from monitor.ports.options import read
 from monitor.tolerances import POSTERIOR_SUM
 
 Seen = Mapping[str, Sequence[Any]]
@@ -53,19 +57,28 @@ def guess(records: Sequence[Any]) -> EventMapping:
 
 
 def _all_there(preset: str, records: Sequence[Any]) -> bool:
-    """Whether every path of a preset leads somewhere in every record."""
-    paths = [FieldPath.of(path) for path in PRESETS[preset].values()]
+    """Whether every path of a preset leads somewhere in every record, and that of the posteriors to such."""
+    paths = {field: FieldPath.of(path) for field, path in PRESETS[preset].items()}
+    shaped = _joined(records, JOINS[preset]) if preset in JOINS else records
+    if not shaped or "posteriors" not in paths:
+        return False
     try:
-        return "posteriors" in PRESETS[preset] and all(_there(path, record) for path in paths for record in records)
+        there = {field: [path.look(record) for record in shaped] for field, path in paths.items()}
     except MisreadError:
         return False
+    some = all(value not in (None, []) for values in there.values() for value in values)
+    return some and all(map(_are_shares, there["posteriors"]))
 
 
-def _there(path: FieldPath, record: Any) -> bool:
-    value = path.look(record)
-    if path.written == PRESETS["mlflow"]["posteriors"]:
-        return type(value) is list and all(map(_is_mix, value))
-    return value not in (None, [])
+def _joined(records: Sequence[Any], rule: Mapping[str, Any]) -> Sequence[Any]:
+    """Records of requests and responses as one, where both are there."""
+    join = read(JoinRule, rule, "", [])
+    encoded = [msgspec.json.encode(record) for record in records]
+    if join is None or not encoded:
+        return ()
+    batch, _ = Joiner(join).join(RawBatch("", encoded, np.arange(len(encoded)), len(encoded)), 0)
+    joined = () if batch.translated is None else batch.translated.records
+    return [record for each in joined if PARTS[0] in (record := msgspec.json.decode(each or b"{}"))]
 
 
 def _seen(records: Sequence[Any]) -> Seen:
@@ -176,6 +189,26 @@ def _is_mix(value: Any) -> bool:
     """Whether these are the posteriors of one event."""
     numbers = list(value.values()) if type(value) is dict else value if type(value) is list else []
     return len(numbers) > 1 and all(map(_is_share, numbers)) and abs(sum(numbers) - 1) <= POSTERIOR_SUM
+
+
+def _are_shares(value: Any) -> bool:
+    """Whether these are the posteriors of some events, however they are put into rows, and no numbers of classes."""
+    try:
+        shares = list(_numbers(value))
+    except (TypeError, ValueError):
+        return False
+    events = round(sum(shares))
+    fractions = all(map(_is_share, shares)) and not all(share in (0, 1) for share in shares)
+    return fractions and abs(sum(shares) - events) <= POSTERIOR_SUM * events
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    """All that are inside; raises ValueError or TypeError where something else is."""
+    if isinstance(value, list | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(each)
+    else:
+        yield float(value)
 
 
 def _are_rows(values: Sequence[Any], shapes: Sequence[Any]) -> bool:

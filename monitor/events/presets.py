@@ -1,6 +1,7 @@
 """The shapes in which serving platforms write down what they were asked and what they answered."""
 
 from collections.abc import Mapping
+from typing import Any
 
 PRESETS: Mapping[str, Mapping[str, str]] = {
     # CloudEvents in structured mode around the body; a member of the envelope names the service.
@@ -16,6 +17,21 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
         "id": "id",
         "timestamp": "time",
         "posteriors": "data.outputs.0.data|rows.*",
+    },
+    # The logger in mode `all`: requests, too, joined by `JOINS`.
+    "kserve-v1-all": {
+        "stream": "response.inferenceservicename",
+        "id": "response.id",
+        "timestamp": "response.time",
+        "posteriors": "response.data.predictions.*",
+        "features": "request.data.instances.*",
+    },
+    "kserve-v2-all": {
+        "stream": "response.inferenceservicename",
+        "id": "response.id",
+        "timestamp": "response.time",
+        "posteriors": "response.data.outputs.0.data|rows.*",
+        "features": "request.data.inputs.0.data|rows.*",
     },
     # In binary mode the envelope stands in the record's headers, and the record is the body alone.
     "kserve-v1-binary": {"posteriors": "predictions.*"},
@@ -48,3 +64,13 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Fields of `EventMapping` by preset."""
+
+_OF_KSERVE: Mapping[str, Any] = {
+    "id": ["inferenceservicename", "id"],
+    "part": "type",
+    "request": "org.kubeflow.serving.inference.request",
+    "response": "org.kubeflow.serving.inference.response",
+    "time": "time",
+}
+JOINS: Mapping[str, Mapping[str, Any]] = {"kserve-v1-all": _OF_KSERVE, "kserve-v2-all": _OF_KSERVE}
+"""Settings of `JoinRule` by preset, of those that join."""

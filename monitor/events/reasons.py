@@ -30,6 +30,8 @@ class Reason(StrEnum):
     BAD_ID = "bad-id"
     BAD_SEGMENT = "bad-segment"
     AMBIGUOUS = "ambiguous"  # a field given twice, of which one does not fit
+    UNMATCHED = "unmatched"  # a request or a response whose partner did not come within reach
+    REPEATED = "repeated"  # a request or a response that came again
     LATE = "late"  # a good event, older than its partition's newest by more than the allowed lateness
     LATE_AFTER_IDLE = "late-after-idle"  # a good event whose window closed while its partition was idle, or not there
 

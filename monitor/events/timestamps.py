@@ -4,9 +4,10 @@ What could be another unit, or lacks its offset, is not guessed at: it is a time
 writes times (`TimeReading`), and otherwise a value that says what it probably is.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import Any, Self
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -70,6 +71,23 @@ def _no_reading(said: str) -> InputError:
 
 
 AS_THEY_SAY = TimeReading()
+
+
+def from_values(stamps: Sequence[Any], recorded: Times | None, reading: TimeReading = AS_THEY_SAY) -> Times:
+    """Texts and floats as they come; what is neither has the time of its record, where that is known."""
+    times = np.full(len(stamps), NO_TIME, dtype=np.int64)
+    if recorded is not None:
+        times = np.where(recorded < 0, NO_TIME, recorded)  # brokers write -1 for "none"
+    texts = [row for row, stamp in enumerate(stamps) if isinstance(stamp, str)]
+    numbers = [row for row, stamp in enumerate(stamps) if isinstance(stamp, float)]
+    if texts:
+        broken = [row for row in texts if "\n" in stamps[row]]
+        lines = "\n".join("" if "\n" in stamps[row] else stamps[row] for row in texts)
+        times[texts] = from_rfc3339(lines, reading.zone)
+        times[broken] = BAD_TIME
+    if numbers:
+        times[numbers] = from_epoch(np.array([stamps[row] for row in numbers]), reading)
+    return times
 
 
 def from_epoch(numbers: NDArray[np.float64], reading: TimeReading = AS_THEY_SAY) -> Times:

@@ -21,7 +21,7 @@ Channel = Literal["results", "recalibrations", "events", "alarms", "dead-letters
 class Translated:
     """Records that came in another format than JSON, as a connector has read them."""
 
-    records: Sequence[bytes]
+    records: Sequence[bytes | None]
     """Each as JSON, or as rows of a table (`Tabular`)."""
     index: NDArray[np.int64]
     """Which record of the batch each of them is."""

@@ -26,6 +26,7 @@ from monitor.service.notices import (
 )
 from monitor.service.outages import through_outages
 from monitor.service.publishing import Spread, Watched
+from monitor.service.reading import EventReading
 from monitor.service.workers import Workers
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Committed",
     "Corrected",
     "DeadLetterLimits",
+    "EventReading",
     "Happening",
     "Interrupted",
     "LabelsWaiting",

@@ -17,7 +17,7 @@ import numpy as np
 
 from monitor.arrays import Flags, Labels
 from monitor.errors import CommitRefusedError, ConnectorError
-from monitor.events import DecodedBatch, Decoder, Reason, Rejected, Scored
+from monitor.events import DecodedBatch, Decoder, JoinRule, Reason, Rejected, Scored
 from monitor.labels import Outcome
 from monitor.limits import COMMIT_EVERY, IDLE_AFTER, MOST_WAITING
 from monitor.ports import Checkpoint, Marking, Message, Progress, RawBatch, Sink, Source
@@ -41,6 +41,7 @@ from monitor.service.notices import (
 )
 from monitor.service.placing import placed
 from monitor.service.publishing import Watched, messages
+from monitor.service.reading import EventReading
 from monitor.service.shared_out import WholeWindows
 from monitor.service.stream_states import StreamStates
 from monitor.service.under_way import Ready, UnderWay
@@ -102,10 +103,12 @@ class Service:
         pace: Pace = Pace(),
         clock: Clock = Clock(),
         assessing: Assessing | None = None,
+        join: JoinRule | None = None,
     ) -> None:
-        """`assessing` is where windows are assessed; without one they are on the loop."""
+        """`assessing` is where windows are assessed; without one they are on the loop. `join` is for events that are
+        two records each."""
         self._watched = watched
-        self._decoder = decoder
+        self._reading = EventReading(decoder, join)
         self._source = source
         self._sink = sink
         self._observers = observers
@@ -196,7 +199,7 @@ class Service:
         return min(self._pace.poll, self._pace.answers) if self._under_way.windows else self._pace.poll
 
     def _take(self, batch: RawBatch) -> None:
-        decoded = self._decoder.decode(batch, self._clock.now())
+        batch, decoded = self._reading.decoded(batch, self._clock.now())
         self._watch.see(len(batch.records), decoded.rejected)
         left_out = placed(self._windowing, batch, decoded)
         self._whole.saw(batch.partition, decoded)
@@ -314,6 +317,7 @@ class Service:
 
     def _commit(self, checkpoint: WindowCheckpoint, ready: Ready) -> None:
         started = self._clock.elapsed()
+        checkpoint = self._reading.holding(checkpoint)
         try:
             self._sink.commit(_marked(checkpoint.stored(), self._source))
         except CommitRefusedError as error:
@@ -321,6 +325,7 @@ class Service:
             self._tell(Reassigned(refused=str(error) or "no reason was given"))
         else:
             self._ledger.committed(checkpoint)
+            self._reading.committed(checkpoint.progress)
             self._states.committed(ready.states)
             self._tell(LabelsWaiting(self._ledger.flow()))
             self._tell(Committed(checkpoint, self._clock.elapsed() - started))
@@ -339,6 +344,7 @@ class Service:
             return
         for partition in change.gone:
             self._windowing.forget(partition)
+            self._reading.forget(partition)
             self._idleness.forget(partition)
         came = _restored({partition: stored for partition, stored in change.came.items() if stored is not None})
         self._begin_all({partition: came.get(partition) for partition in change.came})
@@ -360,6 +366,7 @@ class Service:
         """Those first that say what has been published."""
         for partition in sorted(came, key=lambda name: came[name] is None):
             self._windowing.begin(partition, came[partition])
+            self._reading.begin(partition, came[partition])
             self._hear(partition)
 
     def _hear(self, partition: str) -> None:

@@ -23,7 +23,7 @@ from scipy.special import bdtrc
 
 from monitor.assessment import AdaptBy, ClassRule, MixRule
 from monitor.errors import ConfigurationError, InputError
-from monitor.events import OWN_SHAPE, EventMapping, TimeReading
+from monitor.events import JOINS, OWN_SHAPE, EventMapping, JoinRule, TimeReading
 from monitor.labels import Awaited
 from monitor.limits import (
     CLASS_SERIES,
@@ -366,6 +366,8 @@ class Config:
     alarms: BudgetSettings = field(default_factory=BudgetSettings)
     event: EventMapping = OWN_SHAPE
     """[source.event]: where the fields of events stand in records of another shape than ours."""
+    join: JoinRule | None = None
+    """[source.join]: by what the two records of an event are joined, where request and response come apart."""
 
     def budget(self, name: str) -> Budget | None:
         """How many false alarms a window of this stream may bring; None where nothing is said."""
@@ -421,8 +423,9 @@ def load(
         raise ConfigurationError([f"cannot read the configuration {path}: {error}"]) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigurationError([f"{path} is not TOML: {error}"]) from error
-    source, event = _apart(table.get("source"), problems)
-    config = read(Config, {**table, "source": source, "event": event} if "source" in table else table, "", problems)
+    source, event, join = _apart(table.get("source"), problems)
+    apart = {**table, "source": source, "event": event} | ({} if join is None else {"join": join})
+    config = read(Config, apart if "source" in table else table, "", problems)
     if config is None or problems:
         raise ConfigurationError([*problems, *further(table, problems)])
     streams = {
@@ -437,12 +440,15 @@ def load(
     return replace(config, streams=streams)
 
 
-def _apart(source: Any, problems: list[str]) -> tuple[Any, EventMapping]:
-    """What the connector is told, and where the fields of events stand."""
-    if not isinstance(source, Mapping) or not isinstance(source.get("event"), Mapping):
-        return source, OWN_SHAPE
-    event = read(EventMapping, source["event"], "source.event", problems)
-    return {key: value for key, value in source.items() if key != "event"}, event or OWN_SHAPE
+def _apart(source: Any, problems: list[str]) -> tuple[Any, EventMapping, JoinRule | None]:
+    """What the connector is told, where the fields of events stand, and how they are joined."""
+    if not isinstance(source, Mapping):
+        return source, OWN_SHAPE, None
+    tables = {name: source[name] for name in ("event", "join") if isinstance(source.get(name), Mapping)}
+    event = read(EventMapping, tables.get("event", {}), "source.event", problems) or OWN_SHAPE
+    join = {**JOINS.get(event.preset, {}), **tables.get("join", {})}
+    rule = read(JoinRule, join, "source.join", problems) if join else None
+    return {name: value for name, value in source.items() if name not in tables}, event, rule
 
 
 def _beside(path: Path, labels: LabelSettings | None) -> LabelSettings | None:

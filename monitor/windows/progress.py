@@ -7,7 +7,7 @@ checkpoint files. Both are still read. Any other text is refused: to begin afres
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -66,6 +66,9 @@ class PartitionProgress:
     """What windows to come will not have of it."""
     published: tuple[PublishedSpan, ...] = ()
     """Since when windows have had events of it, and which had been published without it before it came."""
+    reread: tuple[int, int] | None = None
+    """Where events are joined of two records: from which offset on earlier ones have to be read once more to know which
+    of them wait for the other, and the newest of their times before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,8 @@ class _PartitionState(msgspec.Struct, omit_defaults=True):
     outcomes: str = ""
     lacks: tuple[tuple[Gap, str, int, int], ...] = ()
     published: tuple[tuple[tuple[str, ...], int, int | None], ...] = ()
+    joined: tuple[int, int] | None = None
+    """Where windows go on, of an offset that is one to read again from, and the newest time before that one."""
 
 
 class _BesideOffset(msgspec.Struct):
@@ -152,8 +157,11 @@ def to_stored(progress: PartitionProgress) -> Progress:
         progress.outcomes,
         tuple((stretch.gap, stretch.stream, stretch.first, stretch.last) for stretch in progress.lacks),
         tuple((span.streams, span.first, span.last) for span in progress.published),
+        None if progress.reread is None else (progress.offset, progress.reread[1]),
     )
-    return Progress(progress.offset, msgspec.json.encode(state).decode())
+    return Progress(
+        progress.offset if progress.reread is None else progress.reread[0], msgspec.json.encode(state).decode()
+    )
 
 
 def from_stored(partition: str, stored: Progress) -> PartitionProgress:
@@ -176,9 +184,12 @@ def from_stored(partition: str, stored: Progress) -> PartitionProgress:
     counted = {stream: CountedWindows(*each) for stream, each in state.counted.items()}
     lacks = tuple(Stretch(*each) for each in state.lacks)
     published = tuple(PublishedSpan(*each) for each in state.published)
-    return PartitionProgress(
+    progress = PartitionProgress(
         stored.offset, state.max, state.read, state.closed, counted, state.outcomes, lacks, published
     )
+    if state.joined is None:
+        return progress
+    return replace(progress, offset=state.joined[0], reread=(stored.offset, state.joined[1]))
 
 
 class _Version(msgspec.Struct):

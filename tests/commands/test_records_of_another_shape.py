@@ -68,6 +68,30 @@ def test_results_are_the_same_bytes_as_from_our_own_shape(folder: Path) -> None:
     assert (folder / "other.out").read_bytes() == results
 
 
+def test_requests_and_responses_apart_give_the_same_results(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (folder / "apart.jsonl").open("w") as file:
+        for number, line in enumerate((folder / "other.jsonl").read_text().splitlines()):
+            event = json.loads(line)
+            common = {"trace": number, "meta": event["meta"]}
+            file.write(json.dumps({**common, "kind": "asked", "in": event["in"]}) + "\n")
+            file.write(json.dumps({**common, "kind": "answered", "out": event["out"]}) + "\n")
+    mapping = (
+        MAPPING.replace('"in.', '"request.in.').replace('"out.', '"response.out.').replace('"meta', '"request.meta')
+    )
+    join = '[source.join]\nid = ["trace"]\npart = "kind"\nrequest = "asked"\nresponse = "answered"\ntime = "meta.at"\n'
+    (folder / "apart.toml").write_text(CONFIG.format(events="apart.jsonl", mapping=mapping + join))
+    for name in ("own", "apart"):
+        assert main(["replay", str(folder / f"{name}.toml"), "-o", str(folder / f"{name}.out")]) == 0
+    assert (folder / "apart.out").read_bytes() == (folder / "own.out").read_bytes()
+    assert main(["check", str(folder / "apart.toml")]) == 0
+    assert capsys.readouterr().out.count("x1 ") == 5  # of ten records
+    (folder / "apart.toml").write_text((folder / "apart.toml").read_text().replace('part = "kind"', "within = 3"))
+    assert main(["check", str(folder / "apart.toml")]) == 2
+    errors = capsys.readouterr().err
+    assert "source.join.part: is missing" in errors
+    assert "source.join.within: want a duration" in errors
+
+
 def test_a_table_gives_the_same_results_as_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [json.loads(line) for line in (folder / "other.jsonl").read_text().splitlines()]
     (folder / "tables").mkdir()

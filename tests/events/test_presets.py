@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitor.events import Decoder, EventMapping, guess
+from monitor.events import JOINS, Decoder, EventMapping, Joiner, JoinRule, guess
 from monitor.events.presets import PRESETS
+from monitor.ports.options import read
 from monitor.ports.schema import Feature, StreamSchema
 from tests.events.shop import raw
 
@@ -141,7 +142,7 @@ def test_a_span_of_openinference_has_input_and_output_as_texts() -> None:
 
 
 def test_every_preset_has_a_message_here() -> None:
-    assert set(PRESETS) == set(MESSAGES) | {"bentoml", "openinference"}
+    assert set(PRESETS) == set(MESSAGES) | set(JOINS) | {"bentoml", "openinference"}
 
 
 @pytest.mark.parametrize("preset", ["kserve-v1", "sagemaker", "databricks", "mlflow"])
@@ -174,6 +175,34 @@ def test_scores_times_and_inputs_of_unknown_shapes_are_guessed(record: dict[str,
     assert list(window.times) == [NOON_MS * 1000]
 
 
+@pytest.mark.parametrize("preset", ["kserve-v1", "mlflow"])
+def test_numbers_and_names_of_classes_are_not_taken_for_posteriors(preset: str) -> None:
+    for answers in ([0, 2], [0, 1, 1], ["setosa", "virginica"], [12.5, 3.25]):
+        message = MESSAGES[preset] | ({"data": {"predictions": answers}} if "data" in MESSAGES[preset] else {})
+        found = guess([message if "data" in message else {"predictions": answers}])
+        assert not found.preset
+        assert found.posteriors is None
+
+
 def test_where_nothing_looks_like_scores_none_are_made_up() -> None:
     found = guess([{"time": NOON, "amount": 12.5, "age": 3}])
     assert found.posteriors is found.score is found.prediction is None
+
+
+def test_requests_and_responses_of_kserves_logger_are_joined_and_hold_the_inputs() -> None:
+    asked = {"type": "org.kubeflow.serving.inference.request"}
+    tensor = {"name": "x", "shape": [2, 2], "datatype": "FP64", "data": INPUTS[0] + INPUTS[1]}
+    requests = {"kserve-v1-all": {"instances": INPUTS}, "kserve-v2-all": {"inputs": [tensor]}}
+    answers = {"kserve-v1-all": {"predictions": SCORES}, "kserve-v2-all": V2}
+    for preset, request in requests.items():
+        rule = read(JoinRule, JOINS[preset], preset, [])
+        assert rule is not None
+        records = [CLOUD_EVENT | {"data": answers[preset]}, CLOUD_EVENT | asked | {"data": request}]
+        joined, _ = Joiner(rule).join(raw([json.dumps(record).encode() for record in records]), NOON_MS * 1000)
+        assert guess(records).preset == preset
+        assert joined.translated is not None
+        (record,) = joined.translated.records
+        window = decoded(EventMapping(preset=preset), json.loads(record or b""))
+        np.testing.assert_array_equal(window.posteriors, SCORES)
+        np.testing.assert_array_equal(window.features, INPUTS)
+        assert list(window.ids) == [f"{CLOUD_EVENT['id']}/0", f"{CLOUD_EVENT['id']}/1"]
