@@ -9,17 +9,16 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-import numpy as np
-
 from connectors.formats import Translator
+from connectors.kafka.beginnings import Beginnings
 from connectors.kafka.driver import CommittedOffset, Fetched, Partition, PositionLostError, Reader
-from connectors.kafka.progress import Notes, Span, from_metadata, hashed
-from connectors.kafka.settings import SourceSettings, start_time
-from connectors.kafka.sharing import Sharing
+from connectors.kafka.others import Others
+from connectors.kafka.progress import Notes, Span, hashed
+from connectors.kafka.settings import SourceSettings
 from connectors.kafka.statistics import PartitionStatistics, SourceStatistics
 from connectors.kafka.watchdog import Guard, Stalls
 from monitor.errors import ConnectorError, OutageError
@@ -29,12 +28,6 @@ from monitor.ports.options import duration_text
 
 log = logging.getLogger(__name__)
 
-# How often what other members have noted is looked at, which takes a request for each of their partitions; and how
-# often at most while windows wait for the answer.
-_COMPARE_SECONDS = 10.0
-_COMPARE_SOON = 1.0
-# How often it is asked whether the topics have more partitions than before.
-_COUNT_SECONDS = 60.0
 # A poll returns within its timeout, or it hangs for ever; only a rebalance may hold it for a while.
 _HUNG_AFTER = 120.0
 
@@ -56,20 +49,12 @@ class KafkaSource:
         self._stalls = Stalls(settings.stall_timeout / 1e6)
         self._next: dict[Partition, int] = {}
         """The partitions that the service knows of, and the next record that it wants from each."""
-        self._committed: dict[Partition, CommittedOffset] = {}
-        """What the group's commit says of each, as far as we know."""
-        self._sharing = Sharing()
-        self._asked: float | None = None
-        """Since when windows wait for it to be known what others get."""
-        self._skipped: dict[Partition, int] = {}
-        """Records that are gone, of which the service has not been told yet."""
+        self._beginnings = Beginnings(settings)
+        self._others = Others(settings, clock)
         self._doubtful: frozenset[Partition] = frozenset()
         self._held: frozenset[Partition] = frozenset()
-        self._everything: frozenset[Partition] = frozenset()
-        self._checkpoint: Checkpoint | None = None
         self._membership: object | None = None
         self._member_since = self._watched = clock()
-        self._counted = float("-inf")
         self._statistics = SourceStatistics(last_poll=clock())
         self._certificates = CertificatesOnDisk(*settings.certificates)
         self._translator = None if settings.format is None else Translator(settings.format)
@@ -80,14 +65,13 @@ class KafkaSource:
 
     def start(self, checkpoint: Checkpoint | None) -> Collection[str]:
         """Join the group, or take all partitions; either way `reassigned` announces them."""
-        self._checkpoint = checkpoint
-        topics = self.settings.topics
-        self._count_partitions()
+        self._beginnings.checkpoint = checkpoint
+        self._others.count(self._reader)
         self._member_since = self._clock()
         if self.settings.joins:
-            self._reader.subscribe(topics)
+            self._reader.subscribe(self.settings.topics)
         else:
-            self._reader.assign(self._pinned() if self.settings.partitions else self._everything)
+            self._reader.assign(self._pinned() if self.settings.partitions else self._others.everything)
         return ()
 
     def reassigned(self, settle: Callable[[], None]) -> Reassignment | None:
@@ -105,15 +89,15 @@ class KafkaSource:
             else:
                 ours -= change.partitions
                 gone |= change.partitions & before
-        gone |= self._moved((ours & before) - gone)
+        gone |= self._beginnings.moved(self._reader, (ours & before) - gone)
         self._next = {partition: self._next[partition] for partition in before - gone}
         for partition in gone:
-            self._sharing.forget(partition)
-            self._skipped.pop(partition, None)
+            self._others.sharing.forget(partition)
+            self._beginnings.forget(partition)
         # What was fetched while the change was pending was dropped: the partitions that stay read it again.
         self._reader.seek(self._next)
         came = self._begin(ours - (before - gone))
-        self._look_again()
+        self._others.shared_out_anew(self._next)
         self._doubtful = frozenset()
         self._membership = self._reader.membership() if self.settings.joins else self._reader.outsider()
         log.debug("partitions gone: %s; came: %s", sorted(p.name for p in gone), sorted(came))
@@ -133,8 +117,8 @@ class KafkaSource:
         if self._reader.changed() or self._doubtful:
             return ()
         if self.settings.group is not None:
-            self._look_at_others(_COMPARE_SECONDS if self._sharing.known(now) else _COMPARE_SOON)
-        gone = list(self._gone_records())
+            self._others.look(self._reader, self._next)
+        gone = self._beginnings.gone(self._next)
         return [*gone, *(batch for each in fetched if (batch := self._wanted(each)) is not None)]
 
     def partitions(self) -> Sequence[str]:
@@ -167,7 +151,7 @@ class KafkaSource:
         known = self.by_name().get(partition)
         if known is not None:
             spans = {stream: _seconds(*times) for stream, times in streams.items()}
-            self._sharing.saw(known, spans, self._clock())
+            self._others.sharing.saw(known, spans, self._clock())
 
     def brings(self, streams: Collection[str]) -> Collection[str]:
         """The streams that our partitions have brought, here or before they came to us."""
@@ -177,32 +161,21 @@ class KafkaSource:
     def notes(self, partition: Partition) -> Notes:
         """What is to be noted beside the commit of a partition of ours."""
         read = max(self._next.get(partition, -1), self._reader.position(partition) or -1)
-        return self._sharing.notes(partition, read)
+        return self._others.sharing.notes(partition, read)
 
     @property
     def known(self) -> bool:
-        """Whether it is known what other members get, by a look since windows have begun to wait for it: what it was
-        when their events were still to come says nothing of them."""
-        if self._all_ours:
-            return True
-        now = self._clock()
-        if self._asked is None:
-            self._asked = now
-        if self._sharing.looked < self._asked or not self._sharing.known(now):
-            self._look_at_others(_COMPARE_SOON)
-        known = self._sharing.looked >= self._asked and self._sharing.known(now)
-        if known:
-            self._asked = None
-        return known
+        """Whether it is known what other members get."""
+        return self._others.known(self._reader, self._next)
 
     @property
     def spread(self) -> frozenset[str]:
         """Streams of which both we and others get events just now."""
-        return frozenset() if self._all_ours else self._sharing.spread(self._clock())
+        return self._others.spread(self._next)
 
     def elsewhere(self, stream: str, start: int, end: int) -> bool:
         """Whether others get events of a stream from this time."""
-        return not self._all_ours and self._sharing.elsewhere(stream, _seconds(start, end - 1), self._clock())
+        return self._others.elsewhere(self._next, stream, _seconds(start, end - 1))
 
     @property
     def membership(self) -> object | None:
@@ -215,7 +188,7 @@ class KafkaSource:
 
     def committed(self, offsets: Mapping[Partition, CommittedOffset]) -> None:
         """The sink says: this is what the group's commit says now."""
-        self._committed |= offsets
+        self._beginnings.committed(offsets)
 
     def refused(self) -> None:
         """The sink says: a commit was refused. Everything begins again where the group's commit says."""
@@ -233,7 +206,12 @@ class KafkaSource:
         partitions = {
             partition: self._partition_statistics(partition, at) for partition, at in sorted(self._next.items())
         }
-        return replace(self._statistics, partitions=partitions, alone=self._all_ours)
+        return replace(
+            self._statistics,
+            partitions=partitions,
+            skipped=self._beginnings.skipped,
+            alone=self._others.none(self._next),
+        )
 
     def report(self) -> Report:
         """The same for whoever knows nothing about Kafka."""
@@ -268,7 +246,7 @@ class KafkaSource:
         }
 
     def _partition_statistics(self, partition: Partition, position: int) -> PartitionStatistics:
-        committed = self._committed.get(partition)
+        committed = self._beginnings.commit_of(partition)
         return PartitionStatistics(
             position=self._reader.position(partition) or position,
             committed=None if committed is None else committed.offset,
@@ -288,140 +266,45 @@ class KafkaSource:
             return
         self._member_since = now
         if membership != self._membership and not self._reader.changed() and not self._doubtful:
-            self._doubtful = self._moved(frozenset(self._next))
+            self._doubtful = self._beginnings.moved(self._reader, frozenset(self._next))
             self._membership = None if self._doubtful else membership
-            self._look_again()
+            self._others.shared_out_anew(self._next)
 
     @property
     def handed_out(self) -> bool:
         """Whether other members have partitions, and may get ours."""
-        return self.settings.joins and bool(self._next) and not self._all_ours
-
-    @property
-    def _all_ours(self) -> bool:
-        return self._everything <= frozenset(self._next)
-
-    def _look_at_others(self, after: float) -> None:
-        """See what others have noted of the streams that they get, unless that was not long ago.
-
-        An answer that does not come does no harm: what is not known stays so.
-        """
-        now = self._clock()
-        if now - self._sharing.looked < after:
-            return
-        try:
-            if now - self._counted > _COUNT_SECONDS:
-                self._counted = now
-                self._count_partitions()
-            self._sharing.look(self._reader, self._everything - frozenset(self._next), now)
-        except ConnectorError as error:
-            log.debug("cannot see what other members get: %s", error)
-
-    def _look_again(self) -> None:
-        """The group has shared its partitions out anew, and the topics may have more of them than before."""
-        self._everything |= frozenset(self._next)
-        self._sharing.assigned(self._clock())
-        self._counted = float("-inf")
+        return self.settings.joins and bool(self._next) and not self._others.none(self._next)
 
     def _pinned(self) -> frozenset[Partition]:
         """The partitions that the settings name; an error names those that are none."""
         named = {Partition(topic, each) for topic in self.settings.topics for each in self.settings.partitions}
-        if strangers := named - self._everything:
+        if strangers := named - self._others.everything:
             raise ConnectorError(
                 f"`partitions` in [source]: there is no {', '.join(each.name for each in sorted(strangers))}"
             )
         return frozenset(named)
 
-    def _count_partitions(self) -> None:
-        self._everything = frozenset(
-            Partition(topic, each) for topic in self.settings.topics for each in self._reader.partitions(topic)
-        )
-
-    def _moved(self, partitions: Collection[Partition]) -> frozenset[Partition]:
-        """The partitions that somebody else has committed since we did."""
-        if self.settings.group is None:
-            return frozenset()
-        committed = self._reader.committed(partitions)
-        return frozenset(
-            partition for partition in partitions if committed.get(partition) != self._committed.get(partition)
-        )
-
     def _begin(self, partitions: Collection[Partition]) -> dict[str, Progress]:
-        """Where each partition goes on: at its commit, or where the settings say; reading is sent there."""
-        progress = self._known_progress(partitions)
-        progress |= {
-            partition: Progress(offset)
-            for partition, offset in self._starts(
-                [partition for partition in partitions if partition not in progress]
-            ).items()
-        }
-        earliest = self._reader.earliest(partitions)
-        overtaken = {
-            partition: each.offset for partition, each in progress.items() if each.offset < earliest[partition]
-        }
-        positions = {partition: each.offset for partition, each in progress.items()}
-        positions |= self._overtaken(overtaken, earliest)
+        """Where each partition goes on; reading is sent there."""
+        progress = self._beginnings.progress(self._reader, partitions)
+        for partition in progress:
+            committed = self._beginnings.commit_of(partition)
+            if committed is not None:
+                self._others.sharing.begin(partition, committed.metadata)
+        positions = self._beginnings.positions(self._reader, progress)
         self._reader.seek(positions)
         self._next |= positions
         return {partition.name: progress[partition] for partition in sorted(progress)}
-
-    def _known_progress(self, partitions: Collection[Partition]) -> dict[Partition, Progress]:
-        if self.settings.group is None:
-            known = self._checkpoint.progress if self._checkpoint is not None else {}
-            return {partition: known[partition.name] for partition in partitions if partition.name in known}
-        committed = self._reader.committed(partitions)
-        self._committed = {
-            partition: each for partition, each in self._committed.items() if partition not in partitions
-        } | dict(committed)
-        for partition, each in committed.items():
-            self._sharing.begin(partition, each.metadata)
-        return {
-            partition: from_metadata(partition.name, each.offset, each.metadata)
-            for partition, each in committed.items()
-        }
-
-    def _starts(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
-        start = self.settings.start
-        moment = start_time(start)
-        if moment is not None:
-            return self._reader.at_time(partitions, moment)
-        return self._reader.earliest(partitions) if start == "earliest" else self._reader.latest(partitions)
-
-    def _overtaken(self, positions: Mapping[Partition, int], earliest: Mapping[Partition, int]) -> dict[Partition, int]:
-        """Retention has deleted what should be read next: stop, or go on where records begin, as configured."""
-        if not positions:
-            return {}
-        lost = "; ".join(
-            f"{partition.name}: wanted {at}, the topic now begins at {earliest[partition]}"
-            for partition, at in sorted(positions.items())
-        )
-        if self.settings.overtaken == "stop":
-            raise ConnectorError(
-                f"records were deleted before they were read ({lost}). Give the topic a longer retention; to go on"
-                ' without them, set overtaken = "skip"'
-            )
-        log.error("records were deleted before they were read, going on without them: %s", lost)
-        skipped = {partition: max(0, earliest[partition] - at) for partition, at in positions.items()}
-        self._skipped |= {partition: self._skipped.get(partition, 0) + count for partition, count in skipped.items()}
-        self._statistics = replace(self._statistics, skipped=self._statistics.skipped + sum(skipped.values()))
-        return {partition: earliest[partition] for partition in positions}
 
     def _fetch(self, timeout: float) -> Sequence[Fetched]:
         try:
             return self._reader.poll(timeout)
         except PositionLostError as error:
             ours = {partition: at for partition, at in error.positions.items() if partition in self._next}
-            positions = self._overtaken(ours, self._reader.earliest(ours))
+            positions = self._beginnings.overtaken(ours, self._reader.earliest(ours))
             self._reader.seek(positions)
             self._next |= positions
             return ()
-
-    def _gone_records(self) -> Iterator[RawBatch]:
-        """Says where reading goes on after records that are gone, before any other record comes."""
-        skipped, self._skipped = self._skipped, {}
-        for partition, count in sorted(skipped.items()):
-            none = np.empty(0, dtype=np.int64)
-            yield RawBatch(partition.name, [], none, self._next[partition], skipped=count)
 
     def _wanted(self, fetched: Fetched) -> RawBatch | None:
         """The records that the service has not had, of the partitions that it knows."""
