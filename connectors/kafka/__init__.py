@@ -126,8 +126,10 @@ def _writer(transactional_id: str | None) -> Callable[[SinkSettings], Writer]:
 def _driver(connection: Connection) -> Driver:
     """The modules are imported when they are wanted: each client library takes its time."""
     if connection.driver == "fast":
-        from connectors.kafka import fast_driver  # noqa: PLC0415 - optional extra
-
+        try:
+            from connectors.kafka import fast_driver  # noqa: PLC0415 - optional extra
+        except ImportError as error:
+            raise ConfigurationError(['driver: "fast" needs confluent-kafka: pip install confluent-kafka']) from error
         return fast_driver
     from connectors.kafka import python_driver  # noqa: PLC0415 - slow to import
 
