@@ -1,7 +1,8 @@
 """Rows of Parquet, Arrow and CSV files: one file, or a directory to which files are added.
 
 `table:PATH`. A file is a partition, named after the file; positions are row numbers. A file that is listed is whole:
-write it under a name that begins with a dot or an underscore, and give it its own when it is closed.
+write it under a name that begins with a dot or an underscore, and give it its own when it is closed. As a sink it is a
+folder of results (`resulttables`).
 """
 
 import time
@@ -16,8 +17,9 @@ import msgspec
 import numpy as np
 
 from connectors import comma_separated
+from connectors.resultfiles import ResultFileOptions
 from monitor.errors import ConfigurationError, ConnectorError
-from monitor.ports import Checkpoint, Column, Progress, RawBatch, Reassignment, Source, Translated
+from monitor.ports import Checkpoint, Column, Progress, RawBatch, Reassignment, Sink, Source, Translated
 from monitor.ports.options import read
 
 try:
@@ -52,6 +54,26 @@ def source(path: str, options: Mapping[str, Any], base: Path) -> Source:
     if said is None or problems:
         raise ConfigurationError(problems)
     return TableSource(base / path, said)
+
+
+def sink(path: str, options: Mapping[str, Any], base: Path) -> Sink:
+    """Results into a folder of Parquet files, everything else into files of lines."""
+    from connectors.resulttables import ResultTables  # noqa: PLC0415 - a source does not need it
+
+    problems: list[str] = []
+    said = read(ResultFileOptions, options, "sink", problems)
+    if said is None or problems:
+        raise ConfigurationError(problems)
+    return ResultTables(base / path, said, base)
+
+
+def pair(
+    source_end: tuple[str, Mapping[str, Any]], sink_end: tuple[str, Mapping[str, Any]], base: Path
+) -> tuple[Source, Sink]:
+    """Both at once: what is written must not come back as events."""
+    if (base / source_end[0]).resolve() == (base / sink_end[0]).resolve():
+        raise ConfigurationError([f"sink: {sink_end[0]} would be read as events: write to another folder"])
+    return source(*source_end, base), sink(*sink_end, base)
 
 
 class TableSource:
@@ -251,11 +273,11 @@ def _batches(path: Path, first: int) -> Iterator[Any]:
 def _after(first: int, batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         for start in range(first, batch.num_rows, ROWS):
-            yield _plain(batch.slice(start, ROWS))
+            yield plain(batch.slice(start, ROWS))
         first = max(first - batch.num_rows, 0)
 
 
-def _plain(batch: Any) -> Any:
+def plain(batch: Any) -> Any:
     return pa.RecordBatch.from_arrays([_plain_column(column) for column in batch.columns], names=batch.schema.names)
 
 

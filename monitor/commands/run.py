@@ -34,7 +34,7 @@ from monitor.service import (
 )
 from monitor.settings import Config, ServerSettings, StreamSettings, load
 
-ENDING = ("jsonl:", "synthetic:", "table:")
+ENDING = ("jsonl:", "synthetic:", "table:", "delta:")
 
 _Made = TypeVar("_Made")
 

@@ -68,6 +68,20 @@ def test_results_are_the_same_bytes_as_from_our_own_shape(folder: Path) -> None:
     assert (folder / "other.out").read_bytes() == results
 
 
+def test_a_delta_table_gives_the_same_results_into_a_table(folder: Path) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    rows = [json.loads(line) for line in (folder / "other.jsonl").read_text().splitlines()]
+    for first in range(0, len(rows), 150):
+        deltalake.write_deltalake(folder / "scored", pa.Table.from_pylist(rows[first : first + 150]), mode="append")
+    config = (folder / "other.toml").read_text().replace("jsonl:other.jsonl", "delta:scored")
+    (folder / "delta.toml").write_text(config.replace("jsonl:results.jsonl", "table:results"))
+    assert main(["replay", str(folder / "own.toml"), "-o", str(folder / "own.out")]) == 0
+    for _ in range(2):  # the second run finds nothing that is new
+        assert main(["run", str(folder / "delta.toml")]) == 0
+        results = parquet.read_table(folder / "results")["result"].to_pylist()
+        assert "".join(f"{result}\n" for result in results).encode() == (folder / "own.out").read_bytes()
+
+
 def test_requests_and_responses_apart_give_the_same_results(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (folder / "apart.jsonl").open("w") as file:
         for number, line in enumerate((folder / "other.jsonl").read_text().splitlines()):

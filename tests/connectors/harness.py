@@ -9,11 +9,13 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from pyarrow import parquet
 
 from connectors.jsonl import JsonlSource
 from connectors.lines import Lines
 from connectors.memory import MemoryLog, MemorySink, MemorySource
 from connectors.resultfiles import ResultFileOptions, ResultFiles
+from connectors.resulttables import ResultTables
 from connectors.synthetic import SyntheticOptions, SyntheticSource
 from connectors.texts import PlainText
 from connectors.worlds import Period
@@ -135,7 +137,28 @@ def result_files(folder: Path) -> SinkCase:
     return SinkCase(lambda: ResultFiles(folder / "r.jsonl", options, folder), published)
 
 
-SINKS: dict[str, Callable[[Path], SinkCase]] = {"memory": memory_sink, "result files": result_files}
+def result_tables(folder: Path) -> SinkCase:
+    paths = {"recalibrations": folder / "c.jsonl", "events": folder / "e.jsonl"}
+    options = ResultFileOptions(recalibrations=Path("c.jsonl"), events=Path("e.jsonl"), dead_letters=Path("d.jsonl"))
+
+    def published() -> dict[str, list[bytes]]:
+        """What a reader of the folder sees, and what stands within the committed lengths."""
+        lengths = msgspec.json.decode((folder / "r" / "_parts.jsonl.checkpoint").read_bytes())["lengths"]
+        files = sorted((folder / "r").glob("[!._]*.parquet"))
+        results = [each.encode() for file in files for each in parquet.read_table(file)["result"].to_pylist()]
+        lines = {
+            channel: path.read_bytes()[: lengths[f"../{path.name}"]].splitlines() for channel, path in paths.items()
+        }
+        return {"results": results, **lines}
+
+    return SinkCase(lambda: ResultTables(folder / "r", options, folder), published)
+
+
+SINKS: dict[str, Callable[[Path], SinkCase]] = {
+    "memory": memory_sink,
+    "result files": result_files,
+    "result tables": result_tables,
+}
 
 
 def opened(source: Source, offsets: Mapping[str, int] | None = None) -> Source:

@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
+from connectors import table
 from connectors.table import TableOptions, TableRows, TableSource
-from monitor.errors import ConnectorError
+from monitor.errors import ConfigurationError, ConnectorError
 from monitor.events import Decoder, EventMapping
 from monitor.events.decoding import DecodedBatch
-from monitor.ports import Checkpoint, Progress, RawBatch
+from monitor.ports import Checkpoint, Message, Progress, RawBatch
 from tests.connectors.contract import SourceContract
 from tests.connectors.harness import SourceCase, opened
 from tests.events.shop import NOW, PRICES, SHOP
@@ -287,3 +288,58 @@ def test_regressors_are_read_from_tables_too() -> None:
         }
     )
     same(*both_ways(Decoder([PRICES]), table))
+
+
+def result(window: str) -> Message:
+    said = {
+        "stream": "shop",
+        "segment": "",
+        "window": window,
+        "start": "2026-11-18T09:00:00.000000Z",
+        "end": "2026-11-18T09:05:00.000000Z",
+        "verdict": "prior-shift",
+        "complete": True,
+        "reasons": ["more fraud"],
+        "events": {"used": 500, "late": 2},
+        "prevalence": {"fraud": {"estimate": 0.1, "lower": 0.05, "upper": 0.2, "reference": 0.03}},
+    }
+    return Message("results", b"k", msgspec.json.encode(said))
+
+
+def committed(folder: Path, *windows: str) -> None:
+    """A process that writes results, commits them and is gone."""
+    sink = table.sink(str(folder), {}, Path())
+    sink.recover()
+    for window in windows:
+        sink.write(result(window))
+    sink.commit(Checkpoint({"p": Progress(len(windows))}))
+    sink.close()
+
+
+def test_results_are_a_table_that_others_read(tmp_path: Path) -> None:
+    committed(tmp_path / "results", "w1", "w2")
+    committed(tmp_path / "results", "w3")
+    read = parquet.read_table(tmp_path / "results")
+    assert read["window"].to_pylist() == ["w1", "w2", "w3"]
+    row = read.to_pylist()[0]
+    assert (row["verdict"], row["reasons"], dict(row["events"])["used"]) == ("prior-shift", ["more fraud"], 500)
+    assert row["start"] == datetime(2026, 11, 18, 9, tzinfo=UTC)
+    assert dict(row["prevalence"])["fraud"]["upper"] == 0.2
+    assert row["result"].encode() == result("w1").value
+
+
+def test_a_kill_around_a_commit_leaves_neither_a_result_too_few_nor_one_too_many(tmp_path: Path) -> None:
+    committed(tmp_path, "w1")
+    committed(tmp_path, "w2")
+    (tmp_path / "0000000001.parquet").rename(tmp_path / ".0000000001.parquet")  # committed, and not named yet
+    (tmp_path / ".0000000002.parquet").write_bytes(b"not committed, and not whole")
+    committed(tmp_path, "w3")
+    assert parquet.read_table(tmp_path)["window"].to_pylist() == ["w1", "w2", "w3"]
+    assert not list(tmp_path.glob(".*.parquet"))
+
+
+def test_results_are_not_written_to_where_events_are_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="would be read as events"):
+        table.pair(("t", {}), ("t/", {}), tmp_path)
+    with pytest.raises(ConfigurationError, match=r"sink\.alarm: there is no such setting"):
+        table.sink("t", {"alarm": "a.jsonl"}, tmp_path)
