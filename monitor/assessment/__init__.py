@@ -25,6 +25,7 @@ from monitor.assessment.recent_normal import Examined, RecentNormal, against_rec
 from monitor.assessment.regressor import RegressionAssessment, assess_regression
 from monitor.assessment.regressor_evidence import AdaptBy
 from monitor.assessment.regressor_message import RegressionResult
+from monitor.assessment.tallying import Tallying
 from monitor.assessment.verdict import Verdict, verdicts
 from monitor.assessment.window_tests import FeatureShift, Test
 
@@ -47,6 +48,7 @@ __all__ = [
     "RegressionResult",
     "SketchPart",
     "SketchesPart",
+    "Tallying",
     "Test",
     "Verdict",
     "VolumePart",

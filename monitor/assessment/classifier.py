@@ -11,24 +11,24 @@ from typing import ClassVar
 import numpy as np
 
 from monitor import recalibration
-from monitor.arrays import Flags, Vector, frozen_matrix, frozen_vector
+from monitor.arrays import Vector, frozen_matrix, frozen_vector
 from monitor.assessment import message as result
 from monitor.assessment import reasons, to_message
 from monitor.assessment.baseline import Baseline, baselines
 from monitor.assessment.classifier_view import AssessedReference
 from monitor.assessment.completeness import as_far_as_seen
-from monitor.assessment.data_quality import NOTHING_WRONG, DataQuality, data_quality
+from monitor.assessment.data_quality import NOTHING_WRONG, DataQuality, data_quality, rejected_share
 from monitor.assessment.exchanged_scores import exchanged_scores
 from monitor.assessment.harm import Harm, harm
 from monitor.assessment.known_events import UnknownShare, known_mix, unknown_share
 from monitor.assessment.mix_rule import USUAL, MixRule
 from monitor.assessment.performance import Performance, performance, positive_class, too_few
 from monitor.assessment.prevalence import BasedOn, Prevalence, published
+from monitor.assessment.tallying import counted_in, usable
 from monitor.assessment.verdict import TOO_FEW, Evidence, Verdict, decide
 from monitor.assessment.viewed import Viewed
 from monitor.assessment.window_tests import FeatureShift, Test, feature_shifts, mix_moved, tests_of
 from monitor.calibration import Calibration
-from monitor.errors import InputError
 from monitor.performance import USUAL_DECISIONS, Decisions
 from monitor.priors import CHEAP, PriorEstimate, solve
 from monitor.recalibration import Cause, Grounds, InputCorrection, May, Recalibration, Validity, gated
@@ -52,9 +52,6 @@ from monitor.tolerances import (
 )
 from monitor.version import __version__
 from monitor.windows import Origin, Window, WindowCounts, WindowKey
-
-SINGLE = np.finfo(np.float32)
-"""Windows are compared at the resolution that scores are written with, which may be single precision."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -102,6 +99,9 @@ class Assessment(Viewed):
     are too few events."""
     quality: DataQuality = NOTHING_WRONG
     """What is plainly wrong with the data."""
+    counted: int = 0
+    """The events that the comparisons of `features` and `posteriors` rest on: more than `events` where the others of a
+    window were counted before a sample was taken."""
     task: ClassVar[str | None] = None
 
     @property
@@ -164,19 +164,19 @@ def _assessed(
     if window.key.segment:
         reference, window, compared = reference.of_segment(window)
         remarks += compared
-    usable = _usable(window, reference)
-    unusable = int((~usable).sum())
-    kept = window if not unusable else window.take(usable)
+    fit_for_use = usable(window, reference)
+    unusable = int((~fit_for_use).sum())
+    kept = window if not unusable else window.take(fit_for_use)
     resolution = common_resolution(kept, reference)
     posteriors = frozen_matrix(comparable_posteriors(kept.posteriors, reference, resolution), "posteriors")
-    calibrated = replace(kept, posteriors=posteriors)
+    calibrated = replace(kept, posteriors=posteriors, left_out=counted_in(window, reference, resolution))
     estimates = _estimates(calibrated, reference)
     if calibrated.events < MINIMUM_EVENTS:
         words = reasons.too_few(calibrated.events, unusable)
         return replace(
             _assessment(calibrated, reference, estimates, Verdict.INSUFFICIENT_DATA, (*remarks, *words)),
             unusable=unusable,
-            quality=data_quality((), (), kept.events, 0, kept.counts),
+            quality=data_quality((), (), kept.events, 0, rejected_share(kept.events, kept.counts)),
             performance=too_few(reference, decisions),
         )
     family = mix_rule.level / 3
@@ -194,7 +194,7 @@ def _assessed(
     verdict = decide(evidence)
     beyond = diagnosis.unknown if verdict is Verdict.UNKNOWN_CLASS else None
     if beyond is not None:
-        chosen = known_mix(calibrated, reference, reference.estimator, ready, beyond)
+        chosen = known_mix(calibrated.alone(), reference, reference.estimator, ready, beyond)
     mix = published(verdict, diagnosis, chosen, posteriors.mean(axis=0), reference)
     words = reasons.reasons(
         verdict,
@@ -214,6 +214,7 @@ def _assessed(
         assessment,
         evidence=evidence,
         unusable=unusable,
+        counted=diagnosis.seen.events,
         prevalence=mix.estimate,
         based_on=mix.based_on,
         harm=harm(posteriors if reference.margins else kept.posteriors, posteriors, diagnosis, reference),
@@ -239,21 +240,6 @@ def _assessed(
             told_apart=label_shift_odds(tests["prior-shift"].statistic, diagnosis.whole),
         ),
     )
-
-
-def _usable(window: Window, reference: AssessedReference) -> Flags:
-    """Rows whose posteriors are numbers of at least 0 that do not all vanish; or whose margins are numbers."""
-    g = window.posteriors
-    classes, columns = len(reference.classes), len(reference.features)
-    if g.shape[1] != classes:
-        raise InputError(f"posteriors: want {classes} columns, got {g.shape[1]}")
-    if window.features is not None and columns and window.features.shape[1] != columns:
-        raise InputError(f"features: want {columns} columns, got {window.features.shape[1]}")
-    with np.errstate(over="ignore"):
-        sums = g.sum(axis=1)
-    if reference.margins:
-        return np.asarray(np.isfinite(sums))
-    return np.asarray((sums < SINGLE.max) & (sums > SINGLE.tiny) & (g >= 0).all(axis=1))
 
 
 def _estimates(window: Window, reference: AssessedReference) -> dict[str, PriorEstimate]:
@@ -327,8 +313,10 @@ def _quality(window: Window, diagnosis: Diagnosis, ready: Prepared, missing: int
     seen, columns = diagnosis.seen.features, list[ColumnQuality]()
     if window.features is not None and seen is not None:
         columns = qualities(ready.features.each, seen.each(), window.features)
+        missing = int(seen.missing.sum())
     names = [move.name for move in diagnosis.features]
-    return data_quality(names, columns, window.events, missing, window.counts)
+    rejected = rejected_share(window.events, window.counts)
+    return data_quality(names, columns, diagnosis.seen.events, missing, rejected)
 
 
 def _sketches(diagnosis: Diagnosis, ready: Prepared, reference: AssessedReference, mix: Vector) -> Sketches:

@@ -1,7 +1,7 @@
 """The answer about an incomplete window: its verdict is about what was seen, and it recommends nothing.
 
 Except where all that it lacks is what a uniform sample leaves out: what holds of the sample holds of the window, with
-the intervals and tests of the sample's size, and so its answer stands.
+the intervals and tests of the sample's size where the other events were not counted, and so its answer stands.
 """
 
 from dataclasses import replace
@@ -31,4 +31,8 @@ def as_far_as_seen(assessment: AssessmentT) -> AssessmentT:
 def _of_how_many(assessment: AssessmentT) -> str:
     """The sample's size, where it is known: that of a segment is not."""
     kept, left_out = assessment.events + assessment.unusable, assessment.counts.sampled_out
-    return f": {kept:,} of {kept + left_out:,}, and intervals and tests are those of so many" if left_out else ""
+    return (
+        f": {kept:,} of {kept + left_out:,}, and what rests on the sample has the intervals of so many"
+        if left_out
+        else ""
+    )

@@ -39,11 +39,15 @@ class DataQuality:
 NOTHING_WRONG = DataQuality()
 
 
+def rejected_share(rows: int, counts: WindowCounts) -> float:
+    """Of the records of a window with so many usable rows."""
+    return counts.rejected / max(rows + counts.late + counts.rejected + counts.sampled_out, 1)
+
+
 def data_quality(
-    names: Sequence[str], columns: Sequence[ColumnQuality], events: int, missing: int, counts: WindowCounts
+    names: Sequence[str], columns: Sequence[ColumnQuality], events: int, missing: int, rejected: float
 ) -> DataQuality:
     """Of so many usable events, with so many missing values, in these columns."""
-    records = events + counts.late + counts.rejected + counts.sampled_out
     numbers = sum(column.values for column in columns if column.number)
     others = sum(column.values for column in columns) - numbers
     apart = {
@@ -53,7 +57,7 @@ def data_quality(
     }
     most = sorted(apart, key=lambda name: (-apart[name].outside_range - apart[name].new_categories, name))
     return DataQuality(
-        rejected=counts.rejected / max(records, 1),
+        rejected=rejected,
         missing=missing / max(events * len(columns), 1),
         outside_range=sum(column.outside for column in columns) / max(numbers, 1),
         new_categories=sum(column.new for column in columns) / max(others, 1),

@@ -4,7 +4,7 @@ No number in it is NaN or infinite: what could not be computed is null, and a re
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,6 +18,11 @@ SCHEMA_ID = "shiftwatch.window.v1"
 
 class MessagePart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base of all parts: immutable, and nothing in them that the schema does not know."""
+
+
+Rows = Literal["all", "sample"]
+"""Which events of a window an answer rests on, where only a sample of them is kept: those that need no rows may rest on
+all. It is left out where it is `all`."""
 
 
 class Counts(MessagePart, frozen=True):
@@ -94,7 +99,7 @@ class PerformancePart(MessagePart, frozen=True):
     """Why there are none; empty if there are."""
 
 
-class Estimate(MessagePart, frozen=True):
+class Estimate(MessagePart, frozen=True, omit_defaults=True):
     """One estimator's answer, and how it got there."""
 
     priors: dict[str, float]
@@ -108,9 +113,10 @@ class Estimate(MessagePart, frozen=True):
     stop_reason: str
     unique: bool
     deficit: float | None
+    based_on: Rows = "all"
 
 
-class TestResult(MessagePart, frozen=True):
+class TestResult(MessagePart, frozen=True, omit_defaults=True):
     """One test: its statistic, how unlikely that is without a shift, how large the effect is, and what it needed."""
 
     statistic: float | None
@@ -125,6 +131,7 @@ class TestResult(MessagePart, frozen=True):
     significant: bool
     """Both."""
     meaning: str
+    based_on: Rows = "all"
 
 
 class Map(MessagePart, frozen=True):
@@ -137,7 +144,7 @@ class Map(MessagePart, frozen=True):
     reference: tuple[float, ...]
 
 
-class FeatureResult(MessagePart, frozen=True):
+class FeatureResult(MessagePart, frozen=True, omit_defaults=True):
     """One feature or posterior against the reference, plainly and reweighted to the class mix."""
 
     moved: bool
@@ -160,6 +167,7 @@ class FeatureResult(MessagePart, frozen=True):
     missing_moved: bool
     map: Map | None
     reason: str
+    based_on: Rows = "all"
 
 
 class SketchPart(MessagePart, frozen=True):

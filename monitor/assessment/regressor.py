@@ -17,7 +17,7 @@ from monitor.assessment import regressor_message
 from monitor.assessment import regressor_reasons as wording
 from monitor.assessment.baseline import Baseline, baselines
 from monitor.assessment.completeness import as_far_as_seen
-from monitor.assessment.data_quality import NOTHING_WRONG, DataQuality, data_quality
+from monitor.assessment.data_quality import NOTHING_WRONG, DataQuality, data_quality, rejected_share
 from monitor.assessment.regressor_evidence import AdaptBy, RelationFound, evidence_of, relation_found
 from monitor.assessment.regressor_feed import implied
 from monitor.assessment.regressor_view import RelationReference
@@ -219,7 +219,8 @@ def _quality(window: Window, compared: tuple[KnownColumns, SeenColumns] | None, 
         known, seen = compared
         columns = qualities(known.each[:-1], seen.each()[:-1], window.features)
     missing = int(np.isnan(window.features).sum()) if columns and window.features is not None else 0
-    return data_quality([move.name for move in moved[:-1]], columns, window.events, missing, window.counts)
+    rejected = rejected_share(window.events, window.counts)
+    return data_quality([move.name for move in moved[:-1]], columns, window.events, missing, rejected)
 
 
 def _sketches(columns: KnownColumns, seen: SeenColumns, moved: tuple[Move, ...]) -> Sketches:

@@ -14,8 +14,9 @@ from monitor.assessment.to_message import (
     feature_result,
     finite,
     quality_part,
+    rows_of,
     sketches_part,
-    test_result,
+    test_results,
 )
 from monitor.recalibration import RegressionRecalibration, RelationParameters
 
@@ -83,6 +84,7 @@ class RegressionResult(result.WindowResult, frozen=True):
 def to_result(assessment: "RegressionAssessment", software: str) -> RegressionResult:
     """The message of contract 2."""
     key, said = assessment.key, assessment.prediction
+    compared = rows_of(assessment, assessment.events)
     return RegressionResult(
         schema=SCHEMA_ID,
         stream=key.stream,
@@ -107,14 +109,14 @@ def to_result(assessment: "RegressionAssessment", software: str) -> RegressionRe
         smoothed=None,
         performance=None,
         estimates={},
-        tests={name: test_result(test) for name, test in assessment.tests.items()},
-        features={name: feature_result(shift) for name, shift in assessment.features.items()},
+        tests=test_results(assessment),
+        features={name: feature_result(shift, compared) for name, shift in assessment.features.items()},
         posteriors={},
         versions=result.Versions(software, assessment.reference_version),
         quality=quality_part(assessment.quality),
         volume=None,
         sketches=sketches_part(assessment.sketches),
-        prediction=None if said is None else feature_result(said),
+        prediction=None if said is None else feature_result(said, compared),
         relation=_relation(assessment.relation, assessment.recalibration),
         recalibration=assessment.recalibration,
     )

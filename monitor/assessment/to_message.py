@@ -18,10 +18,11 @@ from monitor.assessment.reasons import describe
 from monitor.limits import SKETCHES_READY
 from monitor.priors import PriorEstimate
 from monitor.shifts import Sketch, Sketches
-from monitor.windows import WindowCounts
+from monitor.windows import Gap, WindowCounts
 
 if TYPE_CHECKING:
     from monitor.assessment.classifier import Assessment
+    from monitor.assessment.regressor import RegressionAssessment
     from monitor.assessment.window_tests import FeatureShift, Test
 
 
@@ -29,6 +30,7 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
     """The message of contract 2."""
     names, key, prevalence = assessment.classes, assessment.key, assessment.prevalence
     unknown, harm = assessment.unknown, assessment.harm
+    compared = rows_of(assessment, assessment.counted)
     return result.WindowResult(
         schema=result.SCHEMA_ID,
         stream=key.stream,
@@ -59,10 +61,13 @@ def to_result(assessment: "Assessment", software: str) -> result.WindowResult:
         unknown=None if unknown is None else result.Unknown(unknown.estimate, unknown.lower, unknown.upper),
         estimator=prevalence.method,
         based_on=assessment.based_on,
-        estimates={name: _estimate(names, estimate) for name, estimate in assessment.estimates.items()},
-        tests={name: test_result(test) for name, test in assessment.tests.items()},
-        features={name: feature_result(shift) for name, shift in assessment.features.items()},
-        posteriors={name: feature_result(shift) for name, shift in assessment.posteriors.items()},
+        estimates={
+            name: _estimate(names, one, rows_of(assessment, one.events + one.dropped))
+            for name, one in assessment.estimates.items()
+        },
+        tests=test_results(assessment),
+        features={name: feature_result(shift, compared) for name, shift in assessment.features.items()},
+        posteriors={name: feature_result(shift, compared) for name, shift in assessment.posteriors.items()},
         recalibration=assessment.recalibration,
         versions=result.Versions(software, assessment.reference_version),
         quality=quality_part(assessment.quality),
@@ -111,7 +116,7 @@ def counts(events: int, kept: WindowCounts, unusable: int, missing_values: int) 
     )
 
 
-def _estimate(names: tuple[str, ...], one: PriorEstimate) -> result.Estimate:
+def _estimate(names: tuple[str, ...], one: PriorEstimate, based_on: result.Rows) -> result.Estimate:
     return result.Estimate(
         priors=_named(names, one.priors),
         lower=_named(names, one.lower),
@@ -124,11 +129,22 @@ def _estimate(names: tuple[str, ...], one: PriorEstimate) -> result.Estimate:
         stop_reason=one.stop_reason,
         unique=bool(one.unique),
         deficit=finite(one.deficit),
+        based_on=based_on,
     )
 
 
-def test_result(one: "Test") -> result.TestResult:
-    """A test as the message has it."""
+def rows_of(assessment: "Assessment | RegressionAssessment", events: int) -> result.Rows:
+    """What an answer rests on that took so many events: of a sample more than its rows are all."""
+    rows = assessment.events + assessment.unusable
+    return "sample" if Gap.SAMPLED in assessment.origin.gaps and events <= rows else "all"
+
+
+def test_results(assessment: "Assessment | RegressionAssessment") -> dict[str, result.TestResult]:
+    """The tests as the message has them."""
+    return {name: _test(test, rows_of(assessment, test.events)) for name, test in assessment.tests.items()}
+
+
+def _test(one: "Test", based_on: result.Rows) -> result.TestResult:
     return result.TestResult(
         statistic=finite(one.statistic),
         p_value=finite(one.p_value),
@@ -138,11 +154,12 @@ def test_result(one: "Test") -> result.TestResult:
         events=one.events,
         significant=bool(one.significant),
         meaning=one.meaning,
+        based_on=based_on,
     )
 
 
-def feature_result(one: "FeatureShift") -> result.FeatureResult:
-    """One feature or posterior."""
+def feature_result(one: "FeatureShift", based_on: result.Rows) -> result.FeatureResult:
+    """One feature or posterior, from all events or a sample's."""
     move, explanation = one.move, one.explanation
     correction = None
     if explanation is not None and explanation.kind in {"linear", "monotone"}:
@@ -171,6 +188,7 @@ def feature_result(one: "FeatureShift") -> result.FeatureResult:
         missing_moved=move.missing_moved,
         map=correction,
         reason=describe(move, explanation) if move.moved else "",
+        based_on=based_on,
     )
 
 

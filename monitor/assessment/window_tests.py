@@ -87,12 +87,13 @@ def tests_of(
     whole, mix = diagnosis.whole, diagnosis.mix
     # Where the mix varies by more than its sampling error the match, which knows by how much, decides too.
     prior_shift_p = max(ratio.p_value, mix.p_value) if mix is not None and mix.natural else ratio.p_value
-    measured: dict[str, tuple[float, float, float, float, str]] = {
+    measured: dict[str, tuple[float, float, float, float, int, str]] = {
         "prior-shift": (
             ratio.statistic,
             prior_shift_p,
             cohen_w(estimates[reference.estimator].priors, pi),
             rule.floor,
+            n,
             "likelihood ratio of the best class mix against the reference's, null calibrated on the reference",
         ),
         "label-shift-fit": (
@@ -100,27 +101,28 @@ def tests_of(
             whole.p_value,
             whole.effect,
             FIT_FLOOR,
+            diagnosis.fit_events,
             "what one class mix leaves unexplained, in pooled standard deviations",
         ),
     }
     if mix is not None:
         meaning = "the class mix matched on unmoved inputs against the reference's"
-        measured["class-mix"] = (mix.statistic, mix.p_value, mix.effect, rule.floor, meaning)
+        measured["class-mix"] = (mix.statistic, mix.p_value, mix.effect, rule.floor, diagnosis.mix_events, meaning)
     if (mapped := diagnosis.mapped) is not None:
         meaning = "what is left unexplained after the moved inputs were mapped back"
-        measured["mapped-fit"] = (mapped.statistic, mapped.p_value, mapped.effect, 0.0, meaning)
+        measured["mapped-fit"] = (mapped.statistic, mapped.p_value, mapped.effect, 0.0, n, meaning)
     if (unknown := diagnosis.unknown) is not None:
         meaning = "share of the events beyond where the classes were"
-        measured["unknown-mass"] = (unknown.statistic, unknown.p_value, unknown.mass, UNKNOWN_FLOOR, meaning)
+        measured["unknown-mass"] = (unknown.statistic, unknown.p_value, unknown.mass, UNKNOWN_FLOOR, n, meaning)
     if (deficit := None if diagnosis.label_shift_fits else soft_match(window, reference)) is not None:
         meaning = "share that soft matching of random features leaves to no class"
-        measured["soft-deficit"] = (deficit.statistic, deficit.p_value, deficit.effect, UNKNOWN_FLOOR, meaning)
+        measured["soft-deficit"] = (deficit.statistic, deficit.p_value, deficit.effect, UNKNOWN_FLOOR, n, meaning)
     tests = {
-        name: Test(statistic, p, effect, level, floor, n, p < level and effect >= floor, meaning)
-        for name, (statistic, p, effect, floor, meaning) in measured.items()
+        name: Test(statistic, p, effect, level, floor, events, p < level and effect >= floor, meaning)
+        for name, (statistic, p, effect, floor, events, meaning) in measured.items()
     }
     if diagnosis.features:
-        tests["features"] = of_moves(diagnosis.features, level, n)
+        tests["features"] = of_moves(diagnosis.features, level, diagnosis.seen.events)
     _hold_against(rule, tests, diagnosis, estimates[reference.estimator], reference)
     apart, allowed = _disagreement(estimates, reference.estimator)
     meaning = "total variation between the reported and another unbiased estimate, against their errors"

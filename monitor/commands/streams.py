@@ -52,8 +52,9 @@ def _watched(config: Config, problems: list[str]) -> dict[str, Watched]:
             problems.extend(f"streams.{name}: {problem}" for problem in _misplaced(stream, reference))
             problems.extend(f"streams.{name}: {problem}" for problem in _other_scores(stream, reference.schema))
             schema = replace(reference.schema, stream=name)
+            reference = replace(reference.ignoring(stream.ignore), schema=schema)
             streams[name] = Watched(
-                reference=replace(reference.ignoring(stream.ignore), schema=schema),
+                reference=reference,
                 plan=kind_of(reference).plan(stream.window.plan, reference, stream.evidence),
                 most_segments=stream.max_segments,
                 dead_letter_late=stream.dead_letter_late,

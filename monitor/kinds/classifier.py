@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from monitor.assessment import Assessment, Verdict, assess, verdicts
+from monitor.assessment import Assessment, Tallying, Verdict, assess, verdicts
 from monitor.kinds.class_mix import ClassifierFacts, ClassMixAnswer, read
 from monitor.kinds.kind import Declared, Kind
 from monitor.reference import Reference, largest_atom
 from monitor.shifts import follow
 from monitor.tolerances import ATOM_SHARE
-from monitor.windows import Window, faults, spread_rows
+from monitor.windows import Plan, TimePlan, Window, faults, spread_rows
 
 
 def _assess(window: Window, reference: Reference, declared: Declared) -> Assessment:
@@ -35,6 +35,11 @@ def _assess(window: Window, reference: Reference, declared: Declared) -> Assessm
     applied = {name: correction for name, correction in inputs.items() if correction.apply and name in outline.names}
     tree = follow(outline, applied, rows, outline.ratios(reference.classes, mix))
     return replace(assessment, recalibration=replace(assessment.recalibration, tree=tree))
+
+
+def _plan(plan: Plan, reference: Reference, _: int | None) -> Plan:
+    """Events above the maximum are counted, and have their part in what needs no rows."""
+    return replace(plan, tally=Tallying(reference)) if isinstance(plan, TimePlan) else plan
 
 
 def _described(reference: Reference) -> str:
@@ -62,7 +67,7 @@ CLASSIFIER = Kind(
     labels="labels",
     verdicts=verdicts(regression=False),
     assess=_assess,
-    plan=lambda plan, _reference, _evidence: plan,
+    plan=_plan,
     described=_described,
     sample=lambda window, reference: reference.usual_in(window.key.segment).prepare(spread_rows(window)).posteriors,
     facts=ClassifierFacts.of,

@@ -8,6 +8,7 @@ Eq 11 has no entry: at the same cost it is worse in variance and in bound, as th
 from collections.abc import Iterable
 from typing import Final
 
+from monitor.arrays import Labels, Matrix
 from monitor.priors import bayes, counting, em, intervals, matching
 from monitor.priors.by_combining import combine
 from monitor.priors.by_counting import ACC, CC, CDE, PCC
@@ -17,7 +18,7 @@ from monitor.priors.by_retargeting import RETARGETED
 from monitor.priors.estimate import CalibratedView, Estimator, HoldOut, PriorEstimate, ReferenceView, Statistics
 from monitor.priors.maps import ENERGY, GAUSSIAN, ONE_HOT, POSTERIORS, RFF
 from monitor.priors.smoothing import Levels
-from monitor.windows import Window
+from monitor.windows import Window, fixed_sum
 
 ESTIMATORS: Final[dict[str, Estimator]] = {
     estimator.name: estimator
@@ -68,6 +69,16 @@ def solve(names: Iterable[str], window: Window, reference: ReferenceView) -> dic
     return {name: answer(name) for name in names}
 
 
+def tallied(posteriors: Matrix, reference: ReferenceView, rows: int) -> dict[str, Labels]:
+    """What the estimators that need sums alone need of the first rows of calibrated posteriors, in fixed point."""
+    known = [entry for entry in ESTIMATORS.values() if entry.name in reference.statistics]
+    images = {entry.summed.name: (entry.summed, entry.name) for entry in known if entry.summed is not None}
+    return {
+        image.name: fixed_sum(image.apply(reference.statistics[name], posteriors)[:rows])
+        for image, name in images.values()
+    }
+
+
 __all__ = [
     "CHEAP",
     "COMBINED",
@@ -85,4 +96,5 @@ __all__ = [
     "intervals",
     "matching",
     "solve",
+    "tallied",
 ]

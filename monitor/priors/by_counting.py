@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from monitor.arrays import Matrix
+from monitor.arrays import Matrix, Vector
 from monitor.limits import REFERENCES_READY
 from monitor.priors import counting
 from monitor.priors.estimate import (
@@ -14,12 +14,14 @@ from monitor.priors.estimate import (
     PriorEstimate,
     ReferenceView,
     Statistics,
+    beside_rows,
     frozen,
     labelled_rows,
     no_events,
     nothing,
     usable_rows,
 )
+from monitor.priors.maps import ONE_HOT, POSTERIORS
 from monitor.windows import Window
 
 
@@ -27,12 +29,20 @@ def _classify(window: Window, reference: ReferenceView) -> PriorEstimate:
     g, dropped = usable_rows(window.posteriors)
     if g.shape[0] == 0:
         return no_events("cc", reference.source_priors, dropped)
-    return replace(counting.classify_and_count(counting.counts(g)), dropped=dropped)
+    return replace(counting.classify_and_count(_predicted(g, window)), dropped=dropped)
+
+
+def _predicted(posteriors: Matrix, window: Window) -> Vector:
+    """How many of a window's events are predicted as each class, those included whose rows were left out."""
+    return np.asarray(counting.counts(posteriors) + beside_rows(window, ONE_HOT.name)[0])
 
 
 def _average(window: Window, reference: ReferenceView) -> PriorEstimate:
-    estimate = counting.probabilistic(window.posteriors)
-    return estimate if estimate.events else no_events("pcc", reference.source_priors, estimate.dropped)
+    g, dropped = usable_rows(window.posteriors)
+    if g.shape[0] == 0:
+        return no_events("pcc", reference.source_priors, dropped)
+    more, events = beside_rows(window, POSTERIORS.name)
+    return counting.averaged(g.sum(axis=0) + more, g.shape[0] + events, dropped)
 
 
 def _confusion(hold_out: HoldOut) -> Statistics:
@@ -50,7 +60,7 @@ def _solve(window: Window, reference: ReferenceView) -> PriorEstimate:
     g, dropped = usable_rows(window.posteriors)
     if g.shape[0] == 0:
         return no_events("acc", reference.source_priors, dropped)
-    return replace(counting.solved(_rates(reference), counting.counts(g)), dropped=dropped)
+    return replace(counting.solved(_rates(reference), _predicted(g, window)), dropped=dropped)
 
 
 @lru_cache(maxsize=REFERENCES_READY)
@@ -71,7 +81,7 @@ def _iterate(window: Window, reference: ReferenceView) -> PriorEstimate:
     return replace(second, priors=frozen(priors), dropped=dropped)
 
 
-CC = Estimator("cc", nothing, _classify, always=True)
-PCC = Estimator("pcc", nothing, _average, always=True)
-ACC = Estimator("acc", _confusion, _solve, always=True)
+CC = Estimator("cc", nothing, _classify, always=True, summed=ONE_HOT)
+PCC = Estimator("pcc", nothing, _average, always=True, summed=POSTERIORS)
+ACC = Estimator("acc", _confusion, _solve, always=True, summed=ONE_HOT)
 CDE = Estimator("cde", nothing, _iterate, binary_only=True)

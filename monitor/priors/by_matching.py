@@ -29,6 +29,7 @@ from monitor.priors.estimate import (
     PriorEstimate,
     ReferenceView,
     Statistics,
+    beside_rows,
     frozen,
     labelled_rows,
     no_events,
@@ -48,10 +49,14 @@ def entries(name: str, feature_map: FeatureMap, space: Space, *, raw: bool = Fal
     way = _Matching(name, feature_map, space, raw)
     needs_features = space != "posteriors"
     most_rows = None if raw else KERNEL_ROWS
+    summed = feature_map if raw else None
     return [
-        Estimator(name, way.summarise, way.hard, needs_features=needs_features, always=raw, most_rows=most_rows),
+        Estimator(
+            name, way.summarise, way.hard,
+            needs_features=needs_features, always=raw, most_rows=most_rows, summed=summed,
+        ),
         Estimator(f"{name}-soft", nothing, way.soft, needs_features=needs_features),
-    ]
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +101,9 @@ class _Matching:
             part = None if features is None else features[begin:end]
             x = g[begin:end] if self.raw else maps.inputs(kept, self.space, g[begin:end], part)
             total += self.feature_map.apply(kept, x).sum(axis=0)
-        mean = total / g.shape[0]
-        estimate = from_mean(_geometry(reference, self.name), mean, g.shape[0], soft)
+        more, events = beside_rows(window, self.feature_map.name) if self.raw else (0.0, 0)
+        events += g.shape[0]
+        estimate = from_mean(_geometry(reference, self.name), (total + more) / events, events, soft)
         return replace(estimate, method=method, dropped=dropped)
 
 

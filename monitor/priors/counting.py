@@ -80,8 +80,13 @@ def probabilistic(posteriors: ArrayLike) -> PriorEstimate:
     g, dropped = usable_rows(posteriors)
     if g.shape[0] == 0:
         return _nothing_counted("pcc", g.shape[1], dropped)
-    mean = g.mean(axis=0)
-    return without_interval("pcc", mean / mean.sum(), g.shape[0], dropped=dropped)
+    return averaged(g.sum(axis=0), g.shape[0], dropped)
+
+
+def averaged(sums: Vector, events: int, dropped: int = 0) -> PriorEstimate:
+    """The same by the sums of the posteriors of so many events."""
+    mean = sums / events
+    return without_interval("pcc", mean / mean.sum(), events, dropped=dropped)
 
 
 def adjusted(confusion: ArrayLike, predicted_counts: ArrayLike) -> PriorEstimate:

@@ -157,6 +157,11 @@ def labelled_rows(hold_out: HoldOut) -> tuple[Matrix, Labels, Vector]:
     return hold_out.posteriors[known], labels, counts
 
 
+def beside_rows(window: Window, name: str) -> tuple[Vector, int]:
+    """What the events whose rows were left out add to the sum of an image over all events, and how many they are."""
+    return (np.zeros(1), 0) if window.left_out is None else (window.left_out.sum(name), window.left_out.events)
+
+
 def nothing(_hold_out: HoldOut) -> Statistics:
     """No statistics: for estimators that keep nothing of the reference, or that read what another one keeps."""
     return {}
@@ -201,6 +206,15 @@ Answers = Callable[[str], PriorEstimate]
 """The answer of the estimator of this name to the window at hand."""
 
 
+class Image(Protocol):
+    """What an event is turned into before it is added up."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def apply(self) -> Callable[[Statistics, Matrix], Matrix]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """A registry entry: what is kept of the hold-out data, and how a prepared window is estimated from it."""
@@ -216,6 +230,8 @@ class Estimator:
     """More hold-out rows than these are not worth their time: a stratified sample of them is summarised."""
     building_on: "Callable[[Window, ReferenceView, Answers], PriorEstimate] | None" = None
     """`estimate` for one that needs the answers of others: a caller who has them, or wants them too, passes them."""
+    summed: Image | None = None
+    """Of a calibrated posterior; where it needs no more of a window than its sum, it needs no rows (`beside_rows`)."""
 
     def __call__(self, window: Window, reference: ReferenceView) -> PriorEstimate:
         self.check_applies(len(reference.classes), window.has_features, "the window")

@@ -26,6 +26,7 @@ from monitor.shifts.prepared import Prepared, mapped_rows, prepare, shares_insid
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
 from monitor.shifts.resolution import SINGLE, Resolution, WrittenColumn, coarsened_table
 from monitor.shifts.sketches import Sketch, SketchedColumns, Sketches, sketched
+from monitor.shifts.tallied import tallied
 from monitor.shifts.told_apart import label_shift_odds
 from monitor.shifts.value_quality import ColumnQuality, qualities
 from monitor.shifts.variation import Law
@@ -87,6 +88,7 @@ __all__ = [
     "reference_written",
     "shares_inside",
     "sketched",
+    "tallied",
     "values_kept",
     "windows_to_notice",
     "worth",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.arrays import Matrix, Vector
+from monitor.arrays import Flags, Matrix, Vector
 from monitor.shifts import covariates, fit, prepared, search
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
@@ -61,6 +61,10 @@ class Diagnosis:
     """Of the feature map before scaling: what windows are held against each other by."""
     seen: Looked
     """What was counted of the window."""
+    fit_events: int
+    """The events that `whole` rests on, and"""
+    mix_events: int
+    """those that `mix` does: of a window of which only a sample is kept all or the sample's."""
 
     @property
     def scores_moved(self) -> bool:
@@ -74,14 +78,20 @@ class Diagnosis:
 
 
 def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
-    """All the evidence, at this level for each family of tests."""
-    seen = looked.look(window, reference)
+    """All the evidence, at this level for each family of tests.
+
+    Of a window of which only a sample is kept all events are counted; what rows are needed for has the sample's.
+    """
+    left_out, window = window.left_out, window.alone()
+    rows = looked.look(window, reference)
+    seen = of_whole = rows if left_out is None else looked.look_at_all(window, rows, left_out, reference)
     whole = _matched(seen, reference)
-    if _misfits(whole, level):
-        whole = _without_strays(window, seen, reference, whole)
+    if _misfits(whole, level) and (strays := _strays(rows, reference)) is not None:
+        of_whole = rows
+        whole = _matched(looked.look(window.take(~strays), reference), reference)
     tested = moves.of_features(seen, reference, whole.priors, level)
     fits = not _misfits(whole, level) and not any(move.moved for move in tested)
-    rest = None if fits else _rest(seen, reference, tested, whole, level)
+    rest = None if fits else _rest(rows, reference, tested, whole, level)
     if rest is not None:
         tested = moves.of_features(seen, reference, rest.match.priors, level, rest.match.covariance)
         if not rest.left_out and whole.p_value >= SUSPICION:
@@ -93,10 +103,10 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     explanations: Mapping[int, Explanation] = {}
     mapped = None
     if not fits and window.features is not None:
-        explanations, mapped = _explained(seen, window.features, reference, tested, priors, level=level)
+        explanations, mapped = _explained(rows, window.features, reference, tested, priors, level=level)
     unknown = None
-    if reference.landscape is not None and seen.standardised is not None:
-        unknown = novelty(reference.landscape, seen.standardised, priors)
+    if reference.landscape is not None and rows.standardised is not None:
+        unknown = novelty(reference.landscape, rows.standardised, priors)
         # What is no more than sampling makes of it is not more than time does either: a millisecond saved.
         if (held := reference.hold_out) is not None and unknown.p_value < UNKNOWN_LEVEL:
             unknown = between_blocks(unknown, reference.landscape, reference.labels, held)
@@ -105,9 +115,10 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         not (fits or restored)
         and unknown is not None
         and is_class(unknown, UNKNOWN_LEVEL)
-        and not _lies_with_one_feature(unknown, rest, seen, reference)
+        and not _lies_with_one_feature(unknown, rest, rows, reference)
         and _misfit_lies_with(unknown, window, reference, whole, mapped, level=level)
     )
+    of_mix = of_whole if rest is None else rows
     return Diagnosis(
         whole=whole,
         label_shift_fits=fits,
@@ -116,13 +127,15 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         features=tested,
         posteriors=moves.of_posteriors(seen, reference, priors, level),
         explanations=explanations,
-        mix=_mix(seen, whole, rest, reference) if fits or rest is not None else None,
+        mix=_mix(of_mix, whole, rest, reference) if fits or rest is not None else None,
         unknown=unknown,
         unknown_class=unknown_class,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
-        inputs_differ=not fits and whole.natural and _inputs_differ(seen, reference, tested, level),
+        inputs_differ=not fits and whole.natural and _inputs_differ(rows, reference, tested, level),
         mean=seen.mean * reference.moments.scale,
         seen=seen,
+        fit_events=of_whole.events,
+        mix_events=of_mix.events,
     )
 
 
@@ -145,18 +158,16 @@ def _misfits(match: Match, level: float) -> bool:
     return match.p_value < level and match.effect >= FIT_FLOOR
 
 
-def _without_strays(window: Window, seen: Looked, reference: Prepared, whole: Match) -> Match:
-    """The match without events farther out than all of the reference's, where they are too few to count.
+def _strays(seen: Looked, reference: Prepared) -> Flags | None:
+    """Events farther out than all of the reference's, where there are some and too few to count.
 
     No law of the fit can know them: one height of a thousand that was typed wrongly lies where the cosines of nearly
     collinear features hardly vary, and moved the match by seven standard deviations.
     """
     if reference.landscape is None or seen.standardised is None:
-        return whole
+        return None
     strays = reference.landscape.distances(seen.standardised) > reference.landscape.scores[-1]
-    if not 0 < strays.sum() <= UNKNOWN_FLOOR * window.events:
-        return whole
-    return _matched(looked.look(window.take(~strays), reference), reference)
+    return strays if 0 < strays.sum() <= UNKNOWN_FLOOR * strays.size else None
 
 
 def is_class(unknown: Novelty, level: float) -> bool:

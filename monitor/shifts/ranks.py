@@ -79,6 +79,13 @@ class Places:
         both: Labels = self.upto.take(ranks) + self.upto.take(ranks - self.equal(ranks, rows))
         return both.ravel()
 
+    def counted(self, columns: Matrix) -> Labels:
+        """How many of the values, a row for each column, stand at each place: of each column a number before its first
+        distinct value, upon it, behind it and so on, up to behind the last, and one more which is 0."""
+        at = self.find(columns)
+        order = 2 * (at + self.starts) - self.equal(at, columns)
+        return np.bincount(order[~np.isnan(columns)], minlength=2 * self.fence.size)
+
     def some(self, columns: slice) -> "Places":
         """Those of some of the columns."""
         mine = {name: getattr(self, name)[columns] for name in PER_COLUMN}
@@ -123,10 +130,96 @@ class PlacedValues:
         there = np.array([f[-1] > 0 for f in cumulative])
         return np.where(there, np.maximum(farthest.max(axis=1), 0.0), 0.0)
 
+    def rank_sums(self, sizes: Labels) -> tuple[Labels, Labels]:
+        """The sum of twice the mid-ranks of each column, and that of their squares; `sizes` are those of the
+        reference's columns."""
+        ranks, missing = self.below.astype(np.int64) + self.upto, self.missing
+        first = ranks.sum(axis=1) - missing * 2 * sizes
+        return first, np.einsum("jn,jn->j", ranks, ranks) - missing * (2 * sizes) ** 2
+
+    def before(self, ranks: Labels) -> Labels:
+        """How many values of a single column have fewer of the reference's below them than each of these ranks, and"""
+        return np.searchsorted(self.below[0, : self.present[0]], ranks)
+
+    def within(self, ranks: Labels) -> Labels:
+        """how many have no more than so many up to them."""
+        return np.searchsorted(self.upto[0, : self.present[0]], ranks, side="right")
+
     def of(self, column: int) -> "PlacedValues":
         """Those of one column alone."""
         row = slice(column, column + 1)
         return PlacedValues(self.below[row], self.upto[row], self.present[row])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacedCounts:
+    """The same of values that are only counted, place by place: a row for each column, filled up with places where
+    nothing stands. However many values there are, it is as large as the reference."""
+
+    below: Labels
+    upto: Labels
+    rising: Labels
+    """How many of the window's values stand there or before."""
+
+    @classmethod
+    def of_counts(cls, reference: Places, counts: Labels) -> "PlacedCounts":
+        """From what `Places.counted` gives, or a sum of it."""
+        begins, sizes = 2 * reference.starts[:, 0], reference.sizes[:, 0]
+        number = np.minimum(np.arange(2 * sizes.max(initial=0) + 1), 2 * sizes[:, None])
+        own = counts.take(number + begins[:, None])
+        own[:, 1:][number[:, 1:] == number[:, :-1]] = 0
+        below, upto = (reference.upto.take((number + up >> 1) + reference.starts) for up in (0, 1))
+        return cls(below, upto, np.cumsum(own, axis=1))
+
+    @property
+    def present(self) -> Labels:
+        """How many values are not missing."""
+        return np.asarray(self.rising[:, -1])
+
+    def distances(self, cumulative: Sequence[Vector]) -> Vector:
+        """The same D, to the last bit: F_w rises at places where values stand, and other places change no maximum."""
+        if not len(cumulative):
+            return np.zeros(0)
+        n = np.maximum(self.present, 1)[:, None]
+        rises = self.rising / n - np.stack([f.take(at) for f, at in zip(cumulative, self.upto, strict=True)])
+        falls = np.stack([f.take(at) for f, at in zip(cumulative, self.below, strict=True)]) - self._earlier / n
+        farthest = np.where(self._here > 0, np.maximum(rises, falls), 0.0).max(axis=1)
+        there = np.array([f[-1] > 0 for f in cumulative])
+        return np.where(there, np.maximum(farthest, 0.0), 0.0)
+
+    def rank_sums(self, _: Labels) -> tuple[Labels, Vector]:
+        """As of values; squares are added up in floating point, which whole numbers of a billion events overflow."""
+        ranks, here = self.below + self.upto, self._here
+        squares = ranks.astype(np.float64) ** 2
+        return np.einsum("jn,jn->j", here, ranks), np.einsum("jn,jn->j", here.astype(np.float64), squares)
+
+    def before(self, ranks: Labels) -> Labels:
+        """As of values."""
+        return self._first(np.searchsorted(self.below[0], ranks))
+
+    def within(self, ranks: Labels) -> Labels:
+        """As of values."""
+        return self._first(np.searchsorted(self.upto[0], ranks, side="right"))
+
+    def of(self, column: int) -> "PlacedCounts":
+        """Those of one column alone."""
+        row = slice(column, column + 1)
+        return PlacedCounts(self.below[row], self.upto[row], self.rising[row])
+
+    @property
+    def _earlier(self) -> Labels:
+        return np.concatenate([np.zeros_like(self.rising[:, :1]), self.rising[:, :-1]], axis=1)
+
+    @property
+    def _here(self) -> Labels:
+        return self.rising - self._earlier
+
+    def _first(self, places: Labels) -> Labels:
+        """How many values of a single column stand at the first so many places."""
+        return np.append(0, self.rising[0]).take(places)
+
+
+Placed = PlacedValues | PlacedCounts
 
 
 def places(values: Vector) -> Places:

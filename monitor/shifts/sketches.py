@@ -18,7 +18,7 @@ from monitor.limits import SKETCH_CELLS, SKETCH_FEWEST, SKETCH_MOST
 from monitor.shifts.categories import mixed_shares
 from monitor.shifts.columns import Column, SortedColumn
 from monitor.shifts.profile import FeatureProfile
-from monitor.shifts.ranks import PlacedValues
+from monitor.shifts.ranks import Placed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +49,7 @@ class Sketches:
     predictions of a regressor."""
 
 
-Seen = PlacedValues | Vector
+Seen = Placed | Vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,11 +80,9 @@ def _of_columns(group: SketchedColumns, room: int, most: int, priors: Vector) ->
 
 def _sketch(column: Column, cells: "_Cells | None", seen: Seen, priors: Vector, most: int) -> Sketch | None:
     """None where the reference has no value of the column."""
-    if isinstance(column, FeatureProfile) and isinstance(seen, np.ndarray):
-        return _of_category(column, seen, priors, most)
-    if isinstance(column, SortedColumn) and isinstance(seen, PlacedValues) and cells is not None:
-        return _of_number(column, cells, seen, priors)
-    return None
+    if isinstance(seen, np.ndarray):
+        return _of_category(column, seen, priors, most) if isinstance(column, FeatureProfile) else None
+    return _of_number(column, cells, seen, priors) if isinstance(column, SortedColumn) and cells is not None else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,10 +124,9 @@ def _cells(column: SortedColumn, most: int) -> _Cells:
     return _Cells(column.places.upto[begin], edges, by_class, _as_it_is(by_class, column))
 
 
-def _of_number(column: SortedColumn, cells: _Cells, seen: PlacedValues, priors: Vector) -> Sketch:
-    present = int(seen.present[0])
-    beyond = np.searchsorted(seen.below[0, :present], column.values.size)
-    ends = [0, *np.searchsorted(seen.upto[0, :present], cells.begin, side="right"), beyond, present]
+def _of_number(column: SortedColumn, cells: _Cells, seen: Placed, priors: Vector) -> Sketch:
+    beyond = seen.before(np.array([column.values.size]))
+    ends = np.concatenate([[0], seen.within(cells.begin), beyond, seen.present])
     expected = mixed_shares(cells.by_class, priors * (1 - column.missing))
     return Sketch(cells.edges, (), np.diff(ends), cells.reference, expected)
 

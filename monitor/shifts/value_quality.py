@@ -11,7 +11,7 @@ import numpy as np
 from monitor.arrays import Matrix, Vector
 from monitor.shifts.columns import SortedColumn
 from monitor.shifts.profile import FeatureProfile
-from monitor.shifts.ranks import PlacedValues
+from monitor.shifts.ranks import Placed
 from monitor.tolerances import CONSTANT_BY_CHANCE
 
 
@@ -31,18 +31,18 @@ class ColumnQuality:
 
 
 def qualities(
-    columns: Sequence[SortedColumn | FeatureProfile], seen: Sequence[PlacedValues | Vector], table: Matrix
+    columns: Sequence[SortedColumn | FeatureProfile], seen: Sequence[Placed | Vector], table: Matrix
 ) -> list[ColumnQuality]:
     """Each column of a window, of which these values were counted."""
     alike = np.fmin.reduce(table, axis=0) == np.fmax.reduce(table, axis=0)
     return [_quality(*each) for each in zip(columns, seen, alike.tolist(), strict=False)]
 
 
-def _quality(column: SortedColumn | FeatureProfile, seen: PlacedValues | Vector, alike: bool) -> ColumnQuality:
-    if isinstance(column, SortedColumn) and isinstance(seen, PlacedValues):
+def _quality(column: SortedColumn | FeatureProfile, seen: Placed | Vector, alike: bool) -> ColumnQuality:
+    if isinstance(column, SortedColumn) and not isinstance(seen, np.ndarray):
         n, size = int(seen.present[0]), column.values.size
-        below = int(np.searchsorted(seen.upto[0, :n], 1))
-        above = n - int(np.searchsorted(seen.below[0, :n], size))
+        below = int(seen.within(np.array([0]))[0])
+        above = n - int(seen.before(np.array([size]))[0])
         common = _commonest(column) if alike else 1.0
         return ColumnQuality(n, below + above if size else 0, 0, number=True, constant=_varied(common, n))
     counts, known = np.asarray(seen), column.counts.sum(axis=0) if isinstance(column, FeatureProfile) else np.zeros(1)

@@ -1,6 +1,7 @@
 """One window, looked at through a prepared reference: every pass over its events is made here, once.
 
-What comes out is small (positions, means, counts) and holds all that the tests, matches and verdicts need.
+What comes out is small (positions, means, counts) and holds all that the tests, matches and verdicts need. Of a window
+of which only a sample of the rows is kept, whatever can be counted is counted of all its events (`tallied`).
 """
 
 from collections.abc import Mapping
@@ -13,9 +14,10 @@ from monitor.arrays import Matrix, Vector
 from monitor.shifts.columns import KnownColumns, SortedColumn
 from monitor.shifts.feature_map import category_cells, ranked_posteriors
 from monitor.shifts.prepared import Prepared
-from monitor.shifts.ranks import PlacedValues, place
+from monitor.shifts.ranks import Placed, PlacedCounts, place
 from monitor.shifts.resolution import SINGLE, coarsened, coarsened_table
-from monitor.windows import Window
+from monitor.shifts.tallied import category_counts, tallied
+from monitor.windows import Tally, Window
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +25,7 @@ class SeenColumns:
     """Where a window's columns stand in the reference."""
 
     events: int
-    numbers: PlacedValues
+    numbers: Placed
     """A row for each column that is a number."""
     categories: Mapping[int, Vector]
     """Of the others, by column: how often each value occurs."""
@@ -32,7 +34,7 @@ class SeenColumns:
     row_of: Mapping[int, int]
     """Of a number: its row among them."""
 
-    def each(self) -> tuple[PlacedValues | Vector, ...]:
+    def each(self) -> tuple[Placed | Vector, ...]:
         """Of each column what was seen, in the order of the table."""
         columns = range(self.missing.size)
         return tuple(self.numbers.of(self.row_of[j]) if j in self.row_of else self.categories[j] for j in columns)
@@ -48,10 +50,11 @@ class Looked:
     mean: Vector
     """b, in the reference's scale."""
     standardised: NDArray[np.float32] | None
+    """Of the rows."""
 
 
 def look(window: Window, reference: Prepared) -> Looked:
-    """Look once at every column of a window with comparable posteriors; features as they come."""
+    """Look once at every column of a window's rows, with comparable posteriors; features as they come."""
     posteriors = seen_columns(reference.posteriors, coarsened(window.posteriors, SINGLE))
     features, standardised = None, None
     if window.features is not None and len(reference.features):
@@ -60,7 +63,8 @@ def look(window: Window, reference: Prepared) -> Looked:
         if reference.projections is not None:
             standardised = reference.projections.standardised(table)
     looked = Looked(window.events, posteriors, features, np.zeros(0), standardised)
-    return replace(looked, mean=_mean(looked, window.posteriors, reference))
+    scores, joint = window.posteriors[:, :-1].mean(axis=0), _joint_mean(standardised, reference)
+    return replace(looked, mean=_mean(looked, scores, joint, reference))
 
 
 def with_features(looked: Looked, table: Matrix, moved: Mapping[int, Vector], reference: Prepared) -> Looked:
@@ -70,7 +74,7 @@ def with_features(looked: Looked, table: Matrix, moved: Mapping[int, Vector], re
         values[:, j] = coarsened(column, reference.resolution.features[j])
     standardised = None if reference.projections is None else reference.projections.standardised(values)
     changed = replace(looked, features=seen_columns(reference.features, values), standardised=standardised)
-    return replace(changed, mean=_mean(changed, None, reference))
+    return replace(changed, mean=_mean(changed, None, _joint_mean(standardised, reference), reference))
 
 
 def seen_columns(columns: KnownColumns, table: Matrix) -> SeenColumns:
@@ -79,49 +83,69 @@ def seen_columns(columns: KnownColumns, table: Matrix) -> SeenColumns:
     placed = place(columns.places, numbers)
     missing = np.zeros(len(columns))
     missing[columns.numbers_at] = placed.missing
-    counted = {}
-    for j, feature in columns.categories.items():
-        present = table[~np.isnan(table[:, j]), j]
-        cells = feature.counts.shape[1]
-        missing[j] = len(table) - present.size
-        counted[j] = np.bincount(np.clip(present, 0, cells - 1).astype(np.int64), minlength=cells).astype(np.float64)
+    counted = {j: counts.astype(np.float64) for j, counts in category_counts(columns, table).items()}
+    for j, counts in counted.items():
+        missing[j] = len(table) - counts.sum()
     return SeenColumns(len(table), placed, counted, missing, columns.row_of)
 
 
-def _mean(looked: Looked, posteriors: Matrix | None, reference: Prepared) -> Vector:
-    """b: the mean of the map, block by block; NaN where the window lacks what a block needs."""
+def look_at_all(window: Window, rows: Looked, left_out: Tally, reference: Prepared) -> Looked:
+    """The same of a window and the events that were left out of it, by counts of both; `rows` is what was seen of the
+    window."""
+    counted = tallied(window, reference, window.events)
+    together = replace(left_out, numbers={name: own + left_out.numbers[name] for name, own in counted.items()})
+    events, numbers = window.events + left_out.events, together.numbers
+    scores = PlacedCounts.of_counts(reference.posteriors.places, numbers["scores"])
+    posteriors = SeenColumns(events, scores, {}, np.zeros(len(reference.posteriors)), reference.posteriors.row_of)
+    features, columns = None, reference.features
+    if rows.features is not None:
+        placed = PlacedCounts.of_counts(columns.places, numbers["numbers"])
+        ends = np.cumsum([feature.counts.shape[1] for feature in columns.categories.values()])[:-1]
+        of_each = np.split(numbers["categories"].astype(np.float64), ends)
+        categories = dict(zip(columns.categories, of_each, strict=False))
+        features = SeenColumns(events, placed, categories, numbers["missing"].astype(np.float64), columns.row_of)
+    joint = None if rows.standardised is None else together.sum("joint sums") / events
+    looked = Looked(events, posteriors, features, np.zeros(0), rows.standardised)
+    return replace(looked, mean=_mean(looked, together.sum("score sums") / events, joint, reference))
+
+
+def _joint_mean(standardised: NDArray[np.float32] | None, reference: Prepared) -> Vector | None:
+    """Of the cosines."""
+    if standardised is None or reference.projections is None:
+        return None
+    return np.asarray(reference.projections(standardised).mean(axis=0, dtype=np.float64))
+
+
+def _mean(looked: Looked, scores: Vector | None, joint: Vector | None, reference: Prepared) -> Vector:
+    """b: the mean of the map, block by block, with those of the posteriors (all but the last) and of the cosines; NaN
+    where the window lacks what a block needs."""
     mean = np.full(reference.moments.scale.size, np.nan)
-    if posteriors is not None and ranked_posteriors(len(reference.posteriors)):
+    if scores is not None and ranked_posteriors(len(reference.posteriors)):
         of_scores = polynomial_sums(looked.posteriors.numbers, reference.posteriors) / looked.events
     if looked.features is not None:
         of_inputs = polynomial_sums(looked.features.numbers, reference.features) / looked.events
     for block in reference.blocks:
-        if block.kind == "posterior" and posteriors is not None:
-            if block.index < 0:
-                mean[block.at] = posteriors[:, : block.at.stop - block.at.start].mean(axis=0)
-            else:
-                mean[block.at] = of_scores[block.index]
+        if block.kind == "posterior" and scores is not None:
+            mean[block.at] = scores[: block.at.stop - block.at.start] if block.index < 0 else of_scores[block.index]
         elif block.kind == "feature" and looked.features is not None:
             feature = reference.features[block.index]
             if isinstance(feature, SortedColumn):
                 mean[block.at] = of_inputs[reference.features.row_of[block.index]]
             else:
                 mean[block.at] = looked.features.categories[block.index][category_cells(feature)] / looked.events
-        elif block.kind == "joint" and looked.standardised is not None and reference.projections is not None:
-            mean[block.at] = reference.projections(looked.standardised).mean(axis=0, dtype=np.float64)
+        elif block.kind == "joint" and joint is not None:
+            mean[block.at] = joint
     return mean / reference.moments.scale
 
 
-def polynomial_sums(placed: PlacedValues, columns: KnownColumns) -> Matrix:
+def polynomial_sums(placed: Placed, columns: KnownColumns) -> Matrix:
     """Both polynomials, summed over a window's values, a row for each number; a missing value counts as 0.
 
     With r twice a value's mid-rank, of m: sum (r/m - 1)^2 = sum r^2 / m^2 - 2 sum r / m + n; whole numbers, exact.
     """
     kept = np.array([column.values.size for column in columns.numbers], dtype=np.int64)
     m, n = np.maximum(kept, 1), placed.present
-    ranks = placed.below.astype(np.int64) + placed.upto
-    first = ranks.sum(axis=1) - placed.missing * 2 * kept
-    second = np.einsum("jn,jn->j", ranks, ranks) - placed.missing * (2 * kept) ** 2
+    first, second = placed.rank_sums(kept)
     centred = first / m - n
     squared = 1.5 * (second / m**2 - 2 * first / m + n) - n / 2
     return np.stack([np.sqrt(3.0) * centred, np.sqrt(5.0) * squared], axis=1)

@@ -12,6 +12,7 @@ from monitor.windows.parts import Part
 from monitor.windows.progress import CountedWindows, PartitionProgress, WindowCheckpoint, from_stored
 from monitor.windows.streams import Streams
 from monitor.windows.summary import WindowSummary, spread_rows
+from monitor.windows.tally import Tally, fixed_sum
 from monitor.windows.window import OTHER_SEGMENTS, Segments, Window, WindowCounts, WindowKey, by_segment, sampled
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "StreamRows",
     "Streams",
     "Stretch",
+    "Tally",
     "TimePlan",
     "Window",
     "WindowCheckpoint",
@@ -44,6 +46,7 @@ __all__ = [
     "Windowing",
     "by_segment",
     "faults",
+    "fixed_sum",
     "from_stored",
     "is_frame",
     "is_missing",

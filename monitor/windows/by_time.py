@@ -7,7 +7,7 @@ depends on the partition's order alone. It is counted where its partition's cloc
 maximum), a stretch that cannot have been closed yet, so the count does not depend on batching or restarts either.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -17,6 +17,7 @@ from monitor.arrays import Flags, Labels
 from monitor.windows.label_evidence import EvidencePlan, LabelEvidence, PlainLabels
 from monitor.windows.origin import Gap, Origin
 from monitor.windows.panes import Arrivals, Collected, Mark
+from monitor.windows.tally import Tally
 from monitor.windows.window import Window, WindowCounts, WindowKey, merge, ordered, sampled
 
 
@@ -31,6 +32,8 @@ class TimePlan:
     seed: int = 0
     evidence: EvidencePlan | None = None
     """How far back labels count, in streams that are judged by labels."""
+    tally: Callable[[Window], Tally] | None = None
+    """What counts events above the maximum."""
 
     @property
     def length(self) -> int:
@@ -120,7 +123,7 @@ class TimeWindows:
             part.counts += WindowCounts(late=int(np.count_nonzero(members & late)))
             if kept.any():
                 rows = arrivals.rows if kept.all() else arrivals.rows.take(np.flatnonzero(kept))
-                part.add(rows, plan.most, plan.seed)
+                part.add(rows, plan.most, plan.seed, plan.tally)
         first_window = open_panes[0] - plan.size + plan.slide if open_panes else None
         return MissedArrivals(late & ~published, published, first_window)
 
@@ -220,7 +223,8 @@ class TimeWindows:
 def as_window(rows: Window, key: WindowKey, plan: TimePlan, because: str, partitions: Iterable[str]) -> Window:
     """All rows and counts of a window as it is published: no more rows than are kept, and in order."""
     origin = Origin(tuple(sorted(set(partitions))))
-    kept = ordered(sampled(replace(rows, key=key, closed_because=because, origin=origin), plan.most, plan.seed))
+    named = replace(rows, key=key, closed_because=because, origin=origin)
+    kept = ordered(sampled(named, plan.most, plan.seed, plan.tally))
     return replace(kept, origin=origin.lacking([Gap.SAMPLED])) if kept.counts.sampled_out else kept
 
 

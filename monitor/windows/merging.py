@@ -119,7 +119,7 @@ class PartWindows:
         self.store[_name(part.pane, pane.next)] = data
         pane.next += 1
         if pane.rows > THINNING_FACTOR * self.plan.most:
-            thinned = merged(list(self._parts(part.pane)), self.plan.most, self.plan.seed)
+            thinned = merged(list(self._parts(part.pane)), self.plan)
             self._drop(part.pane)
             self.store[_name(part.pane, pane.next)] = thinned.encoded()
             pane.first, pane.next = pane.next, pane.next + 1

@@ -3,10 +3,12 @@
 Kept apart by partition, because a partition can be taken away, and its events must then leave without a trace.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from monitor.arrays import Labels
+from monitor.windows.tally import Tally
 from monitor.windows.window import Rows, Window, WindowCounts, merge, sampled
 
 # Above the maximum a part is thinned only when it has twice too many rows: each thinning costs a pass over the rows,
@@ -63,10 +65,10 @@ class Collected:
     rows: int = 0
     counts: WindowCounts = field(default_factory=WindowCounts)
 
-    def add(self, chunk: Window, most: int, seed: int) -> None:
+    def add(self, chunk: Window, most: int, seed: int, tally: Callable[[Window], Tally] | None = None) -> None:
         """Append rows; beyond twice the maximum keep the seeded sample."""
         self.chunks.append(chunk)
         self.rows += chunk.events
         if self.rows > THINNING_FACTOR * most:
-            self.chunks = [sampled(merge(self.chunks), most, seed)]
+            self.chunks = [sampled(merge(self.chunks), most, seed, tally)]
             self.rows = self.chunks[0].events

@@ -2,8 +2,8 @@
 
 Merging is associative and commutative, and a part that is merged twice counts once: it says which records of which
 partitions it has looked at. Above the maximum it holds the rows with the smallest seeded digests, which are those that
-the window would have kept had all its rows been in one place. So however records are dealt out to workers, and in
-whatever order their parts come together, `closed` gives the same window.
+the window would have kept had all its rows been in one place, and a tally of the others. So however records are dealt
+out to workers, and in whatever order their parts come together, `closed` gives the same window.
 
 What is late has been judged before, by whoever read the partition in its order (`Windowing.release`).
 """
@@ -17,9 +17,11 @@ import numpy as np
 
 from monitor.errors import InputError
 from monitor.windows.by_time import TimePlan, as_window
+from monitor.windows.tally import Tally, compact
 from monitor.windows.window import Segments, Window, WindowCounts, merge, sampled
 
-VERSION = 1
+VERSION = 2
+"""The first had no tallies."""
 NOTHING_COUNTED = WindowCounts()
 
 _COLUMNS = ("posteriors", "features", "labels", "predictions", "targets", "timestamps")
@@ -77,14 +79,14 @@ class Part:
         """The inverse of `encoded`; InputError where the bytes are none that this release can read."""
         try:
             version = msgspec.msgpack.decode(data, type=_PartVersion).version
-            if version != VERSION:
+            if version not in range(1, VERSION + 1):
                 raise InputError(f"a part of a window has version {version}, and this release reads {VERSION}")
             return _part(msgspec.msgpack.decode(data, type=_PartForm))
         except (msgspec.DecodeError, TypeError, ValueError) as error:
             raise InputError(f"not a part of a window: {error}") from error
 
 
-def merged(parts: Sequence[Part], most: int, seed: int = 0) -> Part:
+def merged(parts: Sequence[Part], plan: TimePlan) -> Part:
     """One part of all; those whose records others have looked at, too, count once."""
     first = parts[0]
     if any((part.stream, part.pane) != (first.stream, first.pane) for part in parts):
@@ -105,7 +107,7 @@ def merged(parts: Sequence[Part], most: int, seed: int = 0) -> Part:
     return replace(
         first,
         seen=seen,
-        rows=sampled(merge(chunks), most, seed) if chunks else None,
+        rows=sampled(merge(chunks), plan.most, plan.seed, plan.tally) if chunks else None,
         counts=sum((part.counts for part in kept), NOTHING_COUNTED),
     )
 
@@ -115,7 +117,7 @@ def closed(parts: Sequence[Part], plan: TimePlan, start: int, because: str = "wa
     by_pane: dict[int, list[Part]] = {pane: [] for pane in plan.panes(start)}
     for part in parts:
         by_pane[part.pane].append(part)
-    whole = [merged(some, plan.most, plan.seed) for some in by_pane.values() if some]
+    whole = [merged(some, plan) for some in by_pane.values() if some]
     chunks = [part.rows for part in whole if part.rows is not None]
     if not chunks:
         return None
@@ -180,6 +182,16 @@ class _RowsForm(msgspec.Struct, array_like=True):
     counts: tuple[int, int, int]
     ids: list[str | None] | None
     segments: tuple[_ColumnForm, tuple[str, ...]] | None
+    left_out: "_TallyForm | None" = None
+
+
+class _TallyForm(msgspec.Struct, array_like=True):
+    """Numbers in the smallest type that holds them, as nearly all are small."""
+
+    rows: int
+    events: int
+    basis: str
+    numbers: dict[str, _ColumnForm]
 
 
 class _PartForm(msgspec.Struct, array_like=True):
@@ -218,6 +230,7 @@ def _rows_form(rows: Window) -> _RowsForm:
         _counts(rows.counts),
         None if rows.ids is None else rows.ids.tolist(),
         None if rows.segments is None else (_column_form(rows.segments.codes), rows.segments.names),
+        None if rows.left_out is None else _tally_form(rows.left_out),
     )
 
 
@@ -225,7 +238,20 @@ def _rows(form: _RowsForm) -> Window:
     columns: dict[str, Any] = {name: _column(column) for name, column in form.columns.items()}
     ids = None if form.ids is None else np.array(form.ids, dtype=np.object_)
     segments = None if form.segments is None else Segments(_column(form.segments[0]), form.segments[1])
-    return Window(**columns, ids=ids, segments=segments, counts=WindowCounts(*form.counts))
+    left_out = None if form.left_out is None else _tally(form.left_out)
+    return Window(**columns, ids=ids, segments=segments, counts=WindowCounts(*form.counts), left_out=left_out)
+
+
+def _tally_form(tally: Tally) -> _TallyForm:
+    numbers = {name: _column_form(compact(column)) for name, column in sorted(tally.numbers.items())}
+    return _TallyForm(tally.rows, tally.events, tally.basis, numbers)
+
+
+def _tally(form: _TallyForm) -> Tally:
+    numbers = {name: _column(column) for name, column in form.numbers.items()}
+    if any(column.dtype.kind not in "iu" for column in numbers.values()):
+        raise TypeError("a tally of other than whole numbers")
+    return Tally(form.rows, form.events, form.basis, {name: each.astype(np.int64) for name, each in numbers.items()})
 
 
 def _column_form(column: Any) -> _ColumnForm:

@@ -4,7 +4,7 @@ A window is algebra: `merge` is associative and commutative up to the order of r
 into an order that depends on the rows alone, so any batching and any arrival order gives the same bytes downstream.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 from zlib import crc32
@@ -26,6 +26,7 @@ from monitor.arrays import (
 from monitor.errors import InputError
 from monitor.windows.frame import Columns, is_frame
 from monitor.windows.origin import WHOLE, Origin
+from monitor.windows.tally import Tally
 
 OTHER_SEGMENTS = "(other)"
 
@@ -126,6 +127,8 @@ class Window:
     origin: Origin = WHOLE
     unread: Unread | None = None
     """What came as data frames, until a reference reads it; windows of the service have none."""
+    left_out: Tally | None = None
+    """What is known of the events above the maximum, where somebody counts them."""
 
     @classmethod
     def of(cls, posteriors: Any, features: Any = None, labels: ArrayLike | None = None) -> Self:
@@ -201,6 +204,10 @@ class Window:
             unread=None if self.unread is None else self.unread.take(rows),
         )
 
+    def alone(self) -> Self:
+        """Its rows as if they were all of its events."""
+        return self if self.left_out is None else replace(self, left_out=None)
+
 
 def merge(windows: Sequence[Window]) -> Window:
     """All rows and counts of several parts of one window; the key and the closing reason are the first part's."""
@@ -220,6 +227,7 @@ def merge(windows: Sequence[Window]) -> Window:
         ids=_joined([part.ids for part in windows], sizes, None),
         segments=_joined_segments(windows),
         counts=sum((part.counts for part in windows), WindowCounts()),
+        left_out=_added_up([part.left_out for part in windows]),
     )
 
 
@@ -237,8 +245,8 @@ def ordered(window: Window) -> Window:
     return window if np.array_equal(order, np.arange(order.size)) else window.take(order)
 
 
-def sampled(window: Window, most: int, seed: int = 0) -> Window:
-    """At most `most` rows: those with the smallest seeded digests (bottom-k sampling).
+def sampled(window: Window, most: int, seed: int = 0, tally: "Callable[[Window], Tally] | None" = None) -> Window:
+    """At most `most` rows: those with the smallest seeded digests (bottom-k sampling). `tally` counts the others.
 
     The digest depends on the row alone, so the sample is the same whatever the batching, and sampling parts before
     merging them loses nothing: the smallest of the whole are among the smallest of each part.
@@ -246,9 +254,11 @@ def sampled(window: Window, most: int, seed: int = 0) -> Window:
     surplus = window.events - most
     if surplus <= 0:
         return window
-    kept = np.argpartition(row_digests(window, seed), most - 1)[:most]
+    order = np.argpartition(row_digests(window, seed), most - 1)
     counts = window.counts + WindowCounts(sampled_out=surplus)
-    return replace(window.take(np.sort(kept)), counts=counts)
+    counted = None if tally is None else tally(window.take(order[most:]))
+    left_out = _added_up([window.left_out, counted])
+    return replace(window.take(np.sort(order[:most])), counts=counts, left_out=left_out)
 
 
 def without_copies(window: Window) -> Window:
@@ -278,8 +288,9 @@ def by_segment(window: Window, most: int) -> list[Window]:
             window.take(rows),
             key=replace(window.key, segment=name),
             evidence=None if window.evidence is None else _of_segment(window.evidence, name, told_apart),
-            # What was late or rejected cannot be told apart by segment: those counts stay with the stream's window.
+            # What was late, rejected or left out cannot be told apart by segment: that stays with the stream's window.
             counts=WindowCounts(),
+            left_out=None,
         )
         for name, rows in groups
     ]
@@ -378,6 +389,11 @@ def _joined(parts: Sequence[NDArray[_Item] | None], sizes: Sequence[int], absent
         for part, size in zip(parts, sizes, strict=True)
     ]
     return _read_only(np.concatenate(filled))
+
+
+def _added_up(tallies: Sequence[Tally | None]) -> Tally | None:
+    known = [tally for tally in tallies if tally is not None]
+    return sum(known[1:], known[0]) if known else None
 
 
 def _joined_segments(windows: Sequence[Window]) -> Segments | None:

@@ -149,15 +149,16 @@ class FlinkCluster:
         request = urllib.request.Request(f"http://{self.address}/jobs/{job}?mode=cancel", method="PATCH")
         urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - our own
         wait_until(lambda: self.state(job) == "CANCELED", "a job that is cancelled", READY_SECONDS)
+        wait_until(lambda: not self._python(), "workers that are gone", READY_SECONDS)
 
     def processor_seconds(self) -> float:
-        """Of the TaskManagers and all that they have started, the ended ones included."""
+        """Of the TaskManagers and all that they have started, and of what has ended and was waited for."""
         ticks = sum(_ticks(pid) for worker in self.workers for pid in _session(worker.pid))
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def kill_python(self) -> int:
         """SIGKILL one of the workers' Python processes."""
-        found = [pid for worker in self.workers for pid in _session(worker.pid) if _runs_python(pid)]
+        found = self._python()
         if found:
             os.kill(found[0], signal.SIGKILL)
         return len(found)
@@ -171,6 +172,9 @@ class FlinkCluster:
     def close(self) -> None:
         for process in [*self.workers, self.manager]:
             _end(process)
+
+    def _python(self) -> list[int]:
+        return [pid for worker in self.workers for pid in _session(worker.pid) if _runs_python(pid)]
 
     def _slots(self) -> int:
         try:

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from monitor.shifts import ks
 from monitor.shifts.columns import KnownColumns, SortedColumn
 from monitor.shifts.feature_map import rank_polynomials
-from monitor.shifts.ranks import place, places, side_by_side
+from monitor.shifts.ranks import PlacedCounts, place, places, side_by_side
 from monitor.shifts.window_view import polynomial_sums
 
 coarse = st.integers(-4, 4).map(float)  # ties on purpose
@@ -115,3 +115,25 @@ def test_the_sums_of_rank_polynomials_are_those_value_by_value(reference, window
     expected = rank_polynomials(column.places.twice_mid_ranks(window), ordered.size).sum(axis=1)
     found = polynomial_sums(place(column.places, window[None]), KnownColumns((column,)))
     assert np.allclose(found[0], expected, atol=1e-9)
+
+
+@given(st.lists(samples, min_size=1, max_size=4), st.lists(samples, min_size=1, max_size=4), st.data())
+@settings(max_examples=150, deadline=None)
+def test_counts_at_places_say_what_the_values_themselves_do_in_however_many_parts(references, parts, data):
+    """To the last bit; some of the values are missing."""
+    columns = [places(np.sort(reference)) for reference in references]
+    known, rows = side_by_side(columns), np.concatenate(parts)
+    table = np.stack([np.where(np.arange(rows.size) % 5 == j, np.nan, rows) for j in range(len(columns))])
+    cuts = np.sort(data.draw(st.lists(st.integers(0, rows.size), max_size=3)))
+    counts = sum(known.counted(part) for part in np.split(table, cuts, axis=1))
+    values, counted = place(known, table), PlacedCounts.of_counts(known, counts)
+    sizes = np.array([reference.size for reference in references])
+    cumulative = [ks.steps(np.ones(size)) for size in sizes]
+    assert counted.present.tolist() == values.present.tolist()
+    assert counted.distances(cumulative).tolist() == values.distances(cumulative).tolist()
+    for exact, added in zip(values.rank_sums(sizes), counted.rank_sums(sizes), strict=True):
+        assert added.tolist() == exact.tolist()
+    for j, size in enumerate(sizes):
+        ranks = np.arange(size + 1)
+        assert counted.of(j).before(ranks).tolist() == values.of(j).before(ranks).tolist()
+        assert counted.of(j).within(ranks).tolist() == values.of(j).within(ranks).tolist()

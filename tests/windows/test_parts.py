@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import InputError
-from monitor.windows import PartWindows, Segments, TimePlan, Window, WindowCounts, Windowing
+from monitor.windows import PartWindows, Segments, Tally, TimePlan, Window, WindowCounts, Windowing, fixed_sum
 from monitor.windows.parts import Part, PartitionRead, closed, merged
 from monitor.windows.window import merge
 from tests.windows import naive
@@ -20,6 +21,7 @@ from tests.windows.test_assembly import MANY, feed, inputs, plans, seen
 
 FAR = 10_000
 """Later than every event: closes all windows."""
+WHOLE = TimePlan(size=400, slide=400, lateness=500, most=MANY)
 KEPT = Path(__file__).parent.parent / "kept" / "parts"
 
 
@@ -47,6 +49,11 @@ def parts_of(partitions: dict[str, list[Event]], plan: TimePlan, seed: int, larg
         progress[name] = worker.checkpoint().progress[name]
         waiting = {name: left for name, left in waiting.items() if left}
     return made
+
+
+def rows_and_sums(left_out: Window) -> Tally:
+    """Something to count of rows that are left out."""
+    return Tally(left_out.events, left_out.events, "sums", {"posteriors": fixed_sum(left_out.posteriors)})
 
 
 def far(partitions: dict[str, list[Event]]) -> dict[str, list[Event]]:
@@ -104,7 +111,7 @@ def test_windows_of_parts_are_those_of_one_process_sampled_or_whole(
 def test_merging_knows_no_order_and_no_grouping_and_counts_nothing_twice(
     partitions: dict[str, list[Event]], seed: int, most: int
 ) -> None:
-    plan = TimePlan(size=400, slide=400, lateness=500, most=most)
+    plan = TimePlan(size=400, slide=400, lateness=500, most=most, tally=rows_and_sums)
     parts = [Part.decoded(part) for made in parts_of(partitions, plan, seed, 7) for part in made]
     parts = [part for part in parts if part.pane == 0]
     if not parts:
@@ -114,14 +121,18 @@ def test_merging_knows_no_order_and_no_grouping_and_counts_nothing_twice(
     rng.shuffle(shuffled)
     while len(shuffled) > 1:
         one, other = shuffled.pop(rng.randrange(len(shuffled))), shuffled.pop(rng.randrange(len(shuffled)))
-        both = Part.decoded(merged([one, other], most).encoded())
-        shuffled.append(merged(rng.sample([one, both, other, both], 4), most) if rng.random() < 0.3 else both)
+        both = Part.decoded(merged([one, other], plan).encoded())
+        shuffled.append(merged(rng.sample([one, both, other, both], 4), plan) if rng.random() < 0.3 else both)
     again = closed(shuffled, plan, 0)
     assert (once is None) == (again is None)
     if once is not None and again is not None:
         assert seen(once) == seen(again)
         assert once.posteriors.tobytes() == again.posteriors.tobytes()
         assert once.origin == again.origin
+        assert (once.left_out is None) == (again.left_out is None) == (not once.counts.sampled_out)
+        if once.left_out is not None and again.left_out is not None:
+            assert once.left_out.rows == again.left_out.rows == once.counts.sampled_out
+            assert once.left_out.sum("posteriors").tolist() == again.left_out.sum("posteriors").tolist()
 
 
 def part(first: int, stop: int, pane: int = 0) -> Part:
@@ -130,15 +141,15 @@ def part(first: int, stop: int, pane: int = 0) -> Part:
 
 def test_parts_that_share_some_records_and_not_all_are_refused() -> None:
     with pytest.raises(InputError, match="they share 5 of 10 records"):
-        merged([part(0, 10), part(5, 15)], MANY)
+        merged([part(0, 10), part(5, 15)], WHOLE)
     with pytest.raises(InputError, match="want those of one pane"):
-        merged([part(0, 10), part(10, 20, pane=5)], MANY)
+        merged([part(0, 10), part(10, 20, pane=5)], WHOLE)
 
 
 def test_what_was_read_is_one_stretch_once_nothing_is_missing_in_between() -> None:
-    gap = merged([part(20, 30), part(0, 10)], MANY)
+    gap = merged([part(20, 30), part(0, 10)], WHOLE)
     assert gap.seen["p0"].records == ((0, 10), (20, 30))
-    whole = merged([gap, part(10, 20)], MANY)
+    whole = merged([gap, part(10, 20)], WHOLE)
     assert (whole.seen["p0"].records, whole.counts.late) == (((0, 30),), 30)
 
 
@@ -154,6 +165,7 @@ def everything() -> Part:
         ids=np.array(["tx-1", None], dtype=np.object_),
         segments=Segments(np.array([1, 0], dtype=np.int32), ("BE", "Köln")),
         counts=WindowCounts(sampled_out=7),
+        left_out=Tally(7, 6, "by r", {"scores": np.array([0, 300, 5]), "sums": np.array([-(2**40), 2**40])}),
     )
     return Part(
         "s",
@@ -176,6 +188,13 @@ def assert_same(got: Part, want: Part) -> None:
     assert got.rows.segments is not None
     assert got.rows.segments.names == ("BE", "Köln")
     assert got.rows.segments.codes.tolist() == [1, 0]
+    assert (got.rows.left_out is None) == (want.rows.left_out is None)
+    if got.rows.left_out is not None and want.rows.left_out is not None:
+        tally, other = got.rows.left_out, want.rows.left_out
+        assert (tally.rows, tally.events, tally.basis) == (other.rows, other.events, other.basis)
+        assert {name: numbers.tolist() for name, numbers in tally.numbers.items()} == {
+            name: numbers.tolist() for name, numbers in other.numbers.items()
+        }
 
 
 def test_a_part_comes_back_from_its_bytes_whole_and_read_only() -> None:
@@ -186,8 +205,11 @@ def test_a_part_comes_back_from_its_bytes_whole_and_read_only() -> None:
         back.rows.posteriors[0, 0] = 1.0
 
 
-def test_the_bytes_of_the_first_version_are_read() -> None:
-    assert_same(Part.decoded(KEPT.joinpath("part-1.bin").read_bytes()), everything())
+def test_the_bytes_of_both_versions_are_read() -> None:
+    assert_same(Part.decoded(KEPT.joinpath("part-2.bin").read_bytes()), everything())
+    first, whole = Part.decoded(KEPT.joinpath("part-1.bin").read_bytes()), everything()
+    assert whole.rows is not None
+    assert_same(first, replace(whole, rows=whole.rows.alone()))
 
 
 @given(st.binary(max_size=200), st.integers(0, 400), st.integers(0, 255))
@@ -203,8 +225,8 @@ def test_bytes_that_are_no_part_are_refused_in_words(noise: bytes, at: int, byte
 
 
 def test_a_newer_version_is_refused() -> None:
-    newer = msgspec.msgpack.encode([2, "whatever"])
-    with pytest.raises(InputError, match="has version 2, and this release reads 1"):
+    newer = msgspec.msgpack.encode([3, "whatever"])
+    with pytest.raises(InputError, match="has version 3, and this release reads 2"):
         Part.decoded(newer)
     with pytest.raises(InputError, match="kept in version 9"):
         PartWindows.begun("s", TimePlan(10, 10, 0, MANY), {}, msgspec.msgpack.encode([9]))
