@@ -8,13 +8,13 @@ from types import ModuleType
 import pytest
 
 from monitor.assessment import feed_schema, message, regressor_message
-from monitor.labels import outcomes
+from monitor.labels import outcome_message
 from monitor.state import alarm_message
 
 FOLDER = Path(__file__).parents[1] / "deploy" / "schemas"
 PUBLISHED = {
     "alarm": alarm_message,
-    "outcome": outcomes,
+    "outcome": outcome_message,
     "recalibration": feed_schema,
     "regression-window": regressor_message,
     "window": message,

@@ -176,7 +176,7 @@ STREAM = [
             (f"shiftwatch_estimated_performance{{{OF_STREAM}}}", "{{measure}}"),
             (f"shiftwatch_estimated_performance_lower{{{OF_STREAM}}}", "{{measure}} lower"),
             (f"shiftwatch_estimated_performance_upper{{{OF_STREAM}}}", "{{measure}} upper"),
-            ('shiftwatch_realised_performance{stream="$stream"}', "{{measure}} by labels"),
+            (f"shiftwatch_realised_performance{{{OF_STREAM}}}", "{{measure}} by labels"),
         ],
         "Estimated without labels, with the interval; and by the labels of the last window that has them.",
         width=24,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.arrays import Flags, Labels, Vector
-from monitor.labels.values import Found
+from monitor.labels.values import Found, Stateless
 from monitor.ports import NEVER
 
 
@@ -48,12 +48,21 @@ def joined(known: Vector, times: Labels, found: Found) -> LabelledRows:
     )
 
 
-def strangers(ids: Sequence[str | None], members: Sequence[str | None] | None) -> Flags:
-    """Which of the labelled copies are of events that the window does not hold; each event once."""
+def among(found: Found, rows: Labels) -> Found:
+    """The labels of these rows, which are numbered anew."""
+    inside = np.isin(found.rows, rows)
+    return Found(
+        np.searchsorted(rows, found.rows[inside]), found.values[inside], found.times[inside], found.marks[inside]
+    )
+
+
+def strangers(copies: Stateless, members: Sequence[str | None] | None) -> Stateless:
+    """The labelled copies of events that the window does not hold; each event once."""
     seen = {name for name in members or () if name is not None}
-    fresh = np.ones(len(ids), dtype=np.bool_)
-    for row, name in enumerate(ids):
+    fresh = np.ones(len(copies.ids), dtype=np.bool_)
+    for row, name in enumerate(copies.ids):
         if name is not None:
             fresh[row] = name not in seen
             seen.add(name)
-    return fresh
+    ids = [name for name, new in zip(copies.ids, fresh.tolist(), strict=True) if new]
+    return Stateless(ids, copies.values[fresh], copies.answers[fresh])

@@ -1,4 +1,4 @@
-"""How a window's estimate fared once its labels had come: the message, and what it is made of. Pure.
+"""How the estimate of a window, or of a segment of it, fared once its labels had come. Pure.
 
 Notation: p the estimate with its interval, q the share of a class among the m labelled of n events, s the interval's
 standard error (its half width over 1.96).
@@ -8,165 +8,26 @@ of n events are drawn without replacement. An interval covers the truth if |q - 
 both together; with every event labelled that is the interval itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from monitor import quality
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
-from monitor.assessment import Assessment
 from monitor.assessment import message as result
-from monitor.labels.joining import LabelledRows, joined, strangers
+from monitor.labels.joining import LabelledRows, among, joined, strangers
 from monitor.labels.learning import Settled
 from monitor.labels.numbering import found_in, stateless_in
-from monitor.labels.rows import Columns, packed, unpacked
-from monitor.labels.values import Found, Stateless, Waiting
-from monitor.performance import USUAL_DECISIONS, Decisions, MeasureValue, realised, scores_of, stratum_weights
-from monitor.recalibration import CalibrationMap, Expert, pooled_rows, reweighted
+from monitor.labels.outcome_message import SCHEMA_ID, LabelCounts, OutcomeResult, Performed, Realised, Score
+from monitor.labels.published_window import PublishedEstimate, PublishedSegment
+from monitor.labels.rows import Columns, unpacked
+from monitor.labels.values import NO_COPIES, Found, Stateless, Waiting
+from monitor.performance import realised, scores_of, stratum_weights
+from monitor.recalibration import pooled_rows, reweighted
 from monitor.tolerances import LABELS_COME, NORMAL_95, SELECTED_LABELS
 from monitor.version import __version__
-from monitor.windows import Window
-
-SCHEMA_ID = "shiftwatch.outcome.v1"
-
-
-class PublishedEstimate(msgspec.Struct, frozen=True):
-    """What was published of a window, as far as its outcome needs it."""
-
-    classes: tuple[str, ...]
-    source_priors: tuple[float, ...]
-    estimate: tuple[float, ...]
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
-    target_priors: tuple[float, ...]
-    """Of the recalibration, where one was to be applied; else the source priors."""
-    applied: bool
-    verdict: str
-    reference: str
-    calibration: CalibrationMap | None = None
-    """That of the recalibration."""
-    experts: dict[str, tuple[float, ...]] = {}
-    """What each expert on the class mix said (`state.recent_labels`)."""
-    pool: tuple[Expert, ...] = ()
-    """Of the feed: what labels of earlier windows had taught."""
-    performance: dict[str, MeasureValue] = {}
-    """How good the model was estimated to be."""
-    decisions: Decisions = USUAL_DECISIONS
-    positive: int = 1
-
-    @property
-    def multipliers(self) -> tuple[float, ...]:
-        """Of the recalibration, where one was to be applied; else all are 1."""
-        return tuple(target / source for source, target in zip(self.source_priors, self.target_priors, strict=True))
-
-
-class LabelCounts(result.MessagePart, frozen=True):
-    """What became of the labels."""
-
-    joined: int
-    """Events whose truth is known."""
-    missing: int
-    """Events of which no label came in time."""
-    stateless: int
-    """Labelled copies of events that the window did not hold; they are among the joined."""
-    duplicate: int
-    contradicting: int
-    """The last label holds."""
-    early: int
-    """Known before their event, by their own time."""
-    unknown: int
-    """Labels that came while the window ran, and that no event has used so far."""
-
-
-class Realised(result.MessagePart, frozen=True):
-    """One class: what had been estimated, and what it was."""
-
-    estimate: float
-    lower: float
-    upper: float
-    realised: float
-    """Share among the labelled events."""
-    error: float
-    """Estimate minus realised."""
-    covered: bool
-    """Whether the interval holds the truth, as far as the labels can tell."""
-
-
-class Score(result.MessagePart, frozen=True):
-    """Posteriors against labels: as they were scored, and corrected as the window implied.
-
-    Of the class mix: the reference's shares, and the estimate.
-    """
-
-    before: float
-    after: float
-
-
-class Performed(result.MessagePart, frozen=True):
-    """One measure of the model's scores, as they were said."""
-
-    realised: float
-    """Among the labelled events; weighted where these were no fair sample (`selective`)."""
-    lower: float
-    """Of the whole window, as far as the labels can tell: 95 %."""
-    upper: float
-    estimated: result.FigurePart | None
-    """What had been estimated without labels; null where nothing had."""
-
-
-class OutcomeResult(result.MessagePart, frozen=True):
-    """One window whose labels have come, or will not be waited for any longer."""
-
-    schema: str
-    stream: str
-    segment: str
-    window: str
-    start: str
-    end: str
-    verdict: str
-    events: int
-    """Events that the window was judged by."""
-    kept: bool
-    """False when too many events were waiting, and these had to go: only stateless labels could join."""
-    labels: LabelCounts
-    selective: bool
-    """The labelled events do not look like the window: they cannot tell how good the estimate was."""
-    classes: dict[str, Realised]
-    """Empty without any label."""
-    coverage: float | None
-    """Share of the classes whose interval covers the truth."""
-    applied: bool
-    """Whether the recalibration was to be applied."""
-    brier: Score | None
-    log_loss: Score | None
-    trusted: bool
-    """Whether the last outcomes, this one included, bear the estimates out."""
-    doubt: str
-    """Why not."""
-    versions: result.Versions
-    performance: dict[str, Performed] = msgspec.field(default_factory=dict)
-    """By measure, as in the window's result. Empty without any label."""
-    labels_within: float | None = None
-    """Seconds after its end within which nineteen in twenty labels of each class had come; null without any."""
-    normalised_absolute_error: Score | None = None
-    """Of the class mix among the labelled events: 0 best, 1 worst."""
-    calibration_error: Score | None = None
-    """Part of the Brier score over ten bins: how far posteriors are from how often they come true."""
-    refinement_error: Score | None = None
-    """Part of the Brier score over ten bins: how mixed the events are that got the same posterior."""
-    expected_calibration_error: Score | None = None
-    """How far a posterior is from how often it comes true, on average."""
-    concept: str = ""
-    """What labels up to these say against the scores, whatever the class mix, or why that is not tested; empty where
-    they say nothing against them."""
-
-    @property
-    def ends(self) -> int:
-        """When the window ended, microseconds since the epoch."""
-        return int(np.datetime64(self.end.removesuffix("Z"), "us").astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,41 +58,6 @@ class Settlement:
     def place(self) -> tuple[int, str]:
         """Windows of a stream settle in the order of this."""
         return self.end, self.learned_from.window
-
-
-def told(assessment: Assessment, experts: Mapping[str, Vector], pool: tuple[Expert, ...] = ()) -> bytes:
-    """What is kept of a published window.
-
-    `experts` are estimates of its class mix that labels are to choose among, `pool` are the corrections of its feed.
-    """
-    estimate, correction = assessment.prevalence, assessment.recalibration
-    return msgspec.json.encode(
-        PublishedEstimate(
-            classes=assessment.classes,
-            source_priors=tuple(assessment.source_priors.tolist()),
-            estimate=tuple(estimate.priors.tolist()),
-            lower=tuple(estimate.lower.tolist()),
-            upper=tuple(estimate.upper.tolist()),
-            target_priors=correction.target_priors if correction.apply else correction.source_priors,
-            applied=correction.apply,
-            verdict=str(assessment.verdict),
-            reference=assessment.reference_version,
-            calibration=correction.calibration,
-            experts={name: tuple(mix.tolist()) for name, mix in experts.items()},
-            pool=pool,
-            performance=dict(assessment.performance.figures),
-            decisions=assessment.performance.decisions,
-            positive=assessment.performance.positive,
-        )
-    )
-
-
-def kept(window: Window) -> bytes:
-    """The columns that an outcome needs."""
-    columns: dict[str, Any] = {"times": window.times, "posteriors": window.posteriors}
-    if window.labels is not None:
-        columns["labels"] = window.labels
-    return packed(columns, None if window.ids is None else window.ids.tolist())
 
 
 def settlement(one: Waiting, joined: Found, classes: Sequence[str]) -> Settlement:
@@ -265,27 +91,57 @@ def outcome(
     if classes is not None and tuple(classes) != said.classes:
         joined, copies = found_in(joined, classes, said.classes), stateless_in(copies, classes, said.classes)
     columns, ids = ({}, None) if one.rows is None else unpacked(one.rows)
+    whole = PublishedSegment("", one.window, one.events, said)
+    return _outcome(one, whole, columns, joined, copies=strangers(copies, ids), unknown=unknown)
+
+
+def of_segments(one: Waiting, joined: Found, classes: Sequence[str]) -> Iterator[Outcome]:
+    """The same of each segment of the window that was watched apart, by the labels of its own events.
+
+    Copies of events that the window does not hold, and labels of no event, are in no segment.
+    """
+    said = msgspec.json.decode(one.told, type=PublishedEstimate)
+    if not said.segments:
+        return
+    joined = joined if tuple(classes) == said.classes else found_in(joined, classes, said.classes)
+    columns = {} if one.rows is None else unpacked(one.rows)[0]
+    for place, segment in enumerate(said.segments):
+        rows = np.flatnonzero(columns["segments"] == place) if columns else np.empty(0, dtype=np.int64)
+        own = {name: column[rows] for name, column in columns.items()}
+        yield _outcome(one, segment, own, among(joined, rows))
+
+
+def _outcome(
+    one: Waiting,
+    part: PublishedSegment,
+    columns: Columns,
+    joined: Found,
+    *,
+    copies: Stateless = NO_COPIES,
+    unknown: int = 0,
+) -> Outcome:
+    """Of the whole window or of a segment, which have these rows and copies."""
+    said, events = part.estimate, part.events
     own = _own(columns, len(said.classes), joined)
-    fresh = strangers(copies.ids, ids)
-    posteriors, labels = _together(columns, own, copies, fresh, len(said.classes))
+    posteriors, labels = _together(columns, own, copies, len(said.classes))
     scores = _scores(posteriors, labels, said)
     by_class = _selected(columns, own)
-    weights = None if by_class is None else _weights(columns, own, int(fresh.sum()), by_class)
-    shares = _classes(labels, max(one.events, labels.size), said)
+    weights = None if by_class is None else _weights(columns, own, len(copies.ids), by_class)
+    shares = _classes(labels, max(events, labels.size), said)
     found_out = OutcomeResult(
         schema=SCHEMA_ID,
         stream=one.stream,
-        segment="",
-        window=one.window,
+        segment=part.name,
+        window=part.window,
         start=result.rfc3339(one.start),
         end=result.rfc3339(one.end),
         verdict=said.verdict,
-        events=one.events,
+        events=events,
         kept=one.rows is not None,
         labels=LabelCounts(
             joined=labels.size,
-            missing=one.events - int(own.labelled.sum()),
-            stateless=int(fresh.sum()),
+            missing=events - int(own.labelled.sum()),
+            stateless=len(copies.ids),
             duplicate=own.duplicate,
             contradicting=own.contradicting,
             early=own.early,
@@ -301,7 +157,7 @@ def outcome(
         doubt="",
         versions=result.Versions(__version__, said.reference),
         labels_within=_within(one, own, joined),
-        performance=_performed(posteriors, labels, max(one.events, labels.size), said, weights),
+        performance=_performed(posteriors, labels, max(events, labels.size), said, weights),
         normalised_absolute_error=_mix_error(labels, said),
         calibration_error=scores.get("calibration_error"),
         refinement_error=scores.get("refinement_error"),
@@ -315,16 +171,6 @@ def ids(rows: bytes | None) -> Sequence[str | None]:
     return () if rows is None else unpacked(rows)[1] or ()
 
 
-def trusted(found: OutcomeResult, doubt: str) -> OutcomeResult:
-    """With what it and earlier outcomes say about the estimates: why not to trust them, or nothing."""
-    return msgspec.structs.replace(found, trusted=not doubt, doubt=doubt)
-
-
-def json_schema() -> dict[str, Any]:
-    """The published JSON Schema of the message."""
-    return result.schema_of(OutcomeResult)
-
-
 def _own(columns: Columns, classes: int, found: Found) -> LabelledRows:
     """The window's own rows and their labels."""
     if not columns:
@@ -336,17 +182,15 @@ def _own(columns: Columns, classes: int, found: Found) -> LabelledRows:
     return joined(known, columns["times"], found)
 
 
-def _together(
-    columns: Columns, own: LabelledRows, copies: Stateless, fresh: np.ndarray[Any, Any], classes: int
-) -> tuple[Matrix, Labels]:
+def _together(columns: Columns, own: LabelledRows, copies: Stateless, classes: int) -> tuple[Matrix, Labels]:
     """Posteriors and class numbers of all labelled events: the window's own and the stateless ones."""
     parts = [np.empty((0, classes))], [np.empty(0)]
     if own.labelled.any():
         parts[0].append(columns["posteriors"][own.labelled])
         parts[1].append(own.values[own.labelled])
-    if fresh.any():
-        parts[0].append(copies.answers[fresh])
-        parts[1].append(copies.values[fresh])
+    if copies.ids:
+        parts[0].append(copies.answers)
+        parts[1].append(copies.values)
     return np.concatenate(parts[0]), np.concatenate(parts[1]).astype(np.int64)
 
 

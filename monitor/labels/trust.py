@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from scipy.special import bdtrc
 
-from monitor.labels.outcomes import OutcomeResult
+from monitor.labels.outcome_message import OutcomeResult
 from monitor.tolerances import INTERVAL_MISSES, TRUST_LABELS, TRUST_LEVEL
 
 

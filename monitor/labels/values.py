@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from monitor.arrays import Labels, Matrix, Vector
 
 
@@ -85,3 +87,6 @@ class Stateless:
     ids: Sequence[str | None]
     values: Vector
     answers: Matrix
+
+
+NO_COPIES = Stateless([], np.empty(0), np.empty((0, 0)))

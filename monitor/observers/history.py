@@ -43,7 +43,7 @@ from monitor.service import (
     WindowAssessed,
     WindowRefused,
 )
-from monitor.state import OUTCOMES, WINDOWS, Known, WindowSeen, owner, surplus
+from monitor.state import WINDOWS, Known, WindowSeen, owner, surplus
 
 
 class History:
@@ -224,6 +224,8 @@ class History:
 
     def _with_outcome(self, outcome: OutcomeResult) -> Snapshot:
         before, stream = self._snapshot, outcome.stream
+        if outcome.segment:
+            return before
         counts = {(stream, name): count for name, count in msgspec.structs.asdict(outcome.labels).items()}
         return replace(
             before,
@@ -262,8 +264,7 @@ class History:
         return self._showing(tracks)
 
     def _showing(self, tracks: Mapping[str, Mapping[str, Track]]) -> Snapshot:
-        outcomes = {stream: track[""].known.entries(OUTCOMES) for stream, track in tracks.items() if "" in track}
-        return replace(self._snapshot, tracks=tracks, outcomes=outcomes, generation=self._snapshot.generation + 1)
+        return replace(self._snapshot, tracks=tracks, generation=self._snapshot.generation + 1)
 
 
 def _same(track: Track | None, known: Known) -> bool:

@@ -59,6 +59,7 @@ def log(happening: Happening) -> None:
             logging.INFO if outcome.trusted else logging.WARNING,
             "outcome",
             stream=outcome.stream,
+            segment=outcome.segment,
             end=outcome.end,
             labelled=outcome.labels.joined,
             missing=outcome.labels.missing,

@@ -89,7 +89,7 @@ def _outcome_scores() -> list[Spec]:
     after = dict.fromkeys(OUTCOME_SCORES, "The same after the correction.")
     after["normalised_absolute_error"] = "The same of the estimated class mix."
     return [
-        Spec(f"outcome_{name}_{when}", "gauge", said, ("stream",))
+        Spec(f"outcome_{name}_{when}", "gauge", said, WINDOW)
         for name, meaning in OUTCOME_SCORES.items()
         for when, said in (("before", f"{meaning}."), ("after", after[name]))
     ]
@@ -156,16 +156,16 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("evidence_labels_wanted", "gauge", "Labels that it takes to judge the relation.", WINDOW),
     Spec("prediction_error", "gauge", "Root mean square of label minus prediction.", WINDOW),
     Spec("prediction_error_corrected", "gauge", "The same after the correction, where something changed.", WINDOW),
-    # The last window whose labels have come.
-    Spec("outcome_window_end_timestamp_seconds", "gauge", "Event time at which that window ended.", ("stream",)),
-    Spec("outcome_realised_ratio", "gauge", "Share of a class among its labelled events.", ("stream", "class")),
-    Spec("outcome_error_ratio", "gauge", "Estimated share minus that share.", ("stream", "class")),
-    Spec("outcome_covered", "gauge", "1 if the interval held the truth.", ("stream", "class")),
+    # The last window whose labels have come, of a stream or of one of its segments.
+    Spec("outcome_window_end_timestamp_seconds", "gauge", "Event time at which that window ended.", WINDOW),
+    Spec("outcome_realised_ratio", "gauge", "Share of a class among its labelled events.", (*WINDOW, "class")),
+    Spec("outcome_error_ratio", "gauge", "Estimated share minus that share.", (*WINDOW, "class")),
+    Spec("outcome_covered", "gauge", "1 if the interval held the truth.", (*WINDOW, "class")),
     *_outcome_scores(),
-    Spec("realised_performance", "gauge", "How good the model was by its labels.", ("stream", "measure")),
-    Spec("realised_performance_lower", "gauge", "Lower end of the interval of that.", ("stream", "measure")),
-    Spec("realised_performance_upper", "gauge", "Upper end of the interval of that.", ("stream", "measure")),
-    Spec("estimates_trusted", "gauge", "0 while labels show that the estimates are off.", ("stream",)),
+    Spec("realised_performance", "gauge", "How good the model was by its labels.", (*WINDOW, "measure")),
+    Spec("realised_performance_lower", "gauge", "Lower end of the interval of that.", (*WINDOW, "measure")),
+    Spec("realised_performance_upper", "gauge", "Upper end of the interval of that.", (*WINDOW, "measure")),
+    Spec("estimates_trusted", "gauge", "0 while labels show that the estimates are off.", WINDOW),
     # Since when and until when.
     Spec("last_window_end_timestamp_seconds", "gauge", "Event time at which the last window ended.", ("stream",)),
     Spec("last_window_assessed_timestamp_seconds", "gauge", "When the last window was assessed.", ("stream",)),

@@ -15,7 +15,7 @@ from prometheus_client.samples import Exemplar
 
 from monitor.events import Reason
 from monitor.kinds import AnyReading, Sample
-from monitor.labels import LabelCounts
+from monitor.labels import LabelCounts, OutcomeResult
 from monitor.observers.history import History
 from monitor.observers.metric_catalogue import BY_NAME, CATALOGUE, OUTCOME_SCORES, Spec, metric_of_test
 from monitor.observers.snapshot import BucketCounts, Caps, Flow, Snapshot, StreamFacts, Track
@@ -176,30 +176,39 @@ def _labels(filled: _Filled, facts: StreamFacts, snapshot: Snapshot) -> None:
         filled.add("labels_waiting_windows", (stream,), waiting.windows)
         filled.add("labels_waiting_events", (stream,), waiting.events)
         filled.add("labels_stored", (stream,), waiting.labels)
-    outcomes = snapshot.outcomes.get(stream)
-    if not outcomes:
+    tracks = snapshot.tracks.get(stream, {})
+    if "" not in tracks or not tracks[""].outcomes:
         return
-    last = outcomes[-1]
-    filled.add("outcomes", (stream,), snapshot.outcome_count.get(stream, 0), last.window)
+    whole = tracks[""].outcomes[-1]
+    filled.add("outcomes", (stream,), snapshot.outcome_count.get(stream, 0), whole.window)
     for reason in LabelCounts.__struct_fields__:
         filled.add("outcome_labels", (stream, reason), snapshot.outcome_labels.get((stream, reason), 0))
-    filled.add("outcome_window_end_timestamp_seconds", (stream,), last.ends / 1e6)
-    filled.add("estimates_trusted", (stream,), float(last.trusted))
-    for name in facts.model.classes[: snapshot.caps.classes]:
+    for track in tracks.values():
+        # A segment that the last such window did not hold has no present values.
+        if track.outcomes and track.outcomes[-1].ends >= whole.ends:
+            _outcome(filled, facts, track.outcomes[-1], snapshot.caps)
+
+
+def _outcome(filled: _Filled, facts: StreamFacts, last: OutcomeResult, caps: Caps) -> None:
+    """Of a window, or of a segment of it."""
+    of = (last.stream, last.segment)
+    filled.add("outcome_window_end_timestamp_seconds", of, last.ends / 1e6)
+    filled.add("estimates_trusted", of, float(last.trusted))
+    for name in facts.model.classes[: caps.classes]:
         if name in last.classes:
             share = last.classes[name]
-            filled.add("outcome_realised_ratio", (stream, name), _short(share.realised))
-            filled.add("outcome_error_ratio", (stream, name), _short(share.error))
-            filled.add("outcome_covered", (stream, name), float(share.covered))
+            filled.add("outcome_realised_ratio", (*of, name), _short(share.realised))
+            filled.add("outcome_error_ratio", (*of, name), _short(share.error))
+            filled.add("outcome_covered", (*of, name), float(share.covered))
     for measure, performed in last.performance.items():
-        filled.add("realised_performance", (stream, measure), _short(performed.realised))
-        filled.add("realised_performance_lower", (stream, measure), _short(performed.lower))
-        filled.add("realised_performance_upper", (stream, measure), _short(performed.upper))
+        filled.add("realised_performance", (*of, measure), _short(performed.realised))
+        filled.add("realised_performance_lower", (*of, measure), _short(performed.lower))
+        filled.add("realised_performance_upper", (*of, measure), _short(performed.upper))
     for measure in OUTCOME_SCORES:
         score = getattr(last, measure)
         if score is not None:
-            filled.add(f"outcome_{measure}_before", (stream,), _short(score.before))
-            filled.add(f"outcome_{measure}_after", (stream,), _short(score.after))
+            filled.add(f"outcome_{measure}_before", of, _short(score.before))
+            filled.add(f"outcome_{measure}_after", of, _short(score.after))
 
 
 def _last_window(filled: _Filled, facts: StreamFacts, track: Track) -> None:

@@ -11,6 +11,7 @@ from monitor.limits import CLASS_SERIES, FEATURE_SERIES, PAST_AFTER, SEGMENT_FEA
 from monitor.ports import NEVER, Report, SinkReport
 from monitor.service import Watched
 from monitor.state import (
+    OUTCOMES,
     SKETCHES,
     WINDOWS,
     AlarmState,
@@ -143,6 +144,11 @@ class Track:
         return bytes(self.known.state(HistoryState).recalibration)
 
     @property
+    def outcomes(self) -> tuple[OutcomeResult, ...]:
+        """Of the windows whose labels have come; the newest is last."""
+        return self.known.entries(OUTCOMES)
+
+    @property
     def alarm(self) -> AlarmState:
         """Whether enough of the last windows moved."""
         return self.known.state(AlarmState)
@@ -257,9 +263,8 @@ class Snapshot:
     """Features and classes that the caps kept from becoming series, by stream."""
     capped: Mapping[str, int] = field(default_factory=dict)
     """Windows with more segments than are watched apart, by stream."""
-    outcomes: Mapping[str, tuple[OutcomeResult, ...]] = field(default_factory=dict)
-    """The latest outcomes by stream; the newest is last."""
     outcome_count: Mapping[str, int] = field(default_factory=dict)
+    """By stream; those of segments are not among them."""
     outcome_labels: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """By stream and what became of them."""
     caps: Caps = Caps()

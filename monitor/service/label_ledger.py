@@ -10,7 +10,7 @@ they took lately, by the labels that had come when that one closed; at its own o
 """
 
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from monitor.arrays import Flags, Labels, Vector, present
 from monitor.assessment import Assessment, encode
 from monitor.events import DecodedBatch, LateLabels
 from monitor.labels import Arrived, Awaited, LabelFlow, Outcome, OutcomeResult, Settlement, Waiting, outcomes
+from monitor.labels.published_window import PublishedSegment, kept, published_estimate, told
 from monitor.labels.store import LabelStore
 from monitor.ports import NEVER, Message, RawBatch
 from monitor.service.under_way import Ready
@@ -100,10 +101,13 @@ class Ledger:
         return bool(self._streams) and (windows_wait or bool(self._due(mark)))
 
     def outcomes(self, mark: int | None) -> list[Outcome]:
-        """The outcomes that are due and not written yet, in the order of their deadlines; all for None."""
-        due = []
+        """The outcomes that are due and not written yet, in the order of their deadlines; all for None.
+
+        Those of its segments follow a window's own.
+        """
+        due = list[Outcome]()
         for deadline, name, window in self._due(mark):
-            due.append(self._outcome(self._streams[name].store.waiting(name, deadline, window)))
+            due.extend(self._outcomes(self._streams[name].store.waiting(name, deadline, window)))
             self._written[_key(window)] = (name, deadline, window)
         return due
 
@@ -116,19 +120,25 @@ class Ledger:
         return [self._settlement(known, stream, each, mark) for each in known.store.unsettled(stream, after, until)]
 
     def settlements_by(self, outcome: Outcome, after: tuple[int, str]) -> list[Settlement]:
-        """The windows after one up to that of an outcome, by all labels that came before it was due."""
+        """The windows after one up to that of an outcome, by all labels that came before it was due.
+
+        Its stream has settled before the outcomes of segments.
+        """
+        if outcome.result.segment:
+            return []
         stream, result = self._streams[outcome.result.stream], outcome.result
         deadline = result.ends + stream.awaited.wait + stream.plan.lateness
         until = (result.ends, result.window)
         windows = stream.store.unsettled(result.stream, after, until)
         return [self._settlement(stream, result.stream, each, deadline) for each in windows]
 
-    def keep(self, window: Window, seen: WindowSeen, closed: int | None) -> None:
-        """Let a window wait for its labels. Segments do not wait: their stream does."""
-        key, assessment = window.key, seen.assessment
-        stream = self._streams.get(key.stream)
+    def keep(self, window: Window, parts: Sequence[WindowSeen], closed: int | None) -> None:
+        """Let a window wait for its labels, with what was published of it and of each of its segments."""
+        key, (seen, *segments) = window.key, parts
+        assessment, stream = seen.assessment, self._streams.get(window.key.stream)
         if stream is None or closed is None or not isinstance(assessment, Assessment):
             return
+        apart = tuple(_segment(each) for each in segments)
         waiting = Waiting(
             stream=key.stream,
             window=key.id,
@@ -137,8 +147,8 @@ class Ledger:
             closes=closed,
             deadline=key.end + stream.awaited.wait + stream.plan.lateness,
             events=window.events,
-            told=outcomes.told(assessment, seen.experts, seen.recalibration.experts),
-            rows=outcomes.kept(window),
+            told=told(assessment, seen.experts, seen.recalibration.experts, apart),
+            rows=kept(window, apart),
         )
         stream.evicted += stream.store.keep(waiting, stream.awaited.most)
         self._kept.append((waiting.stream, waiting.deadline, waiting.window))
@@ -203,11 +213,12 @@ class Ledger:
             if _key(window) not in self._written
         )
 
-    def _outcome(self, one: Waiting) -> Outcome:
+    def _outcomes(self, one: Waiting) -> Iterator[Outcome]:
         stream = self._streams[one.stream]
         store = stream.store
         labels = store.labels_of(one, outcomes.ids(one.rows))
-        return outcomes.outcome(one, labels, store.copies_in(one), store.unknown(one), stream.classes)
+        yield outcomes.outcome(one, labels, store.copies_in(one), store.unknown(one), stream.classes)
+        yield from outcomes.of_segments(one, labels, stream.classes)
 
     def _settlement(self, stream: _Stream, name: str, window: tuple[int, str], before: int) -> Settlement:
         waiting = stream.store.waiting(name, *window)
@@ -228,6 +239,15 @@ def _key(window: str) -> bytes:
     return f"outcome/{window}".encode()
 
 
+def _segment(seen: WindowSeen) -> PublishedSegment:
+    """What is kept of a segment."""
+    assessment = seen.assessment
+    assert isinstance(assessment, Assessment)  # noqa: S101 - as that of its whole window
+    return PublishedSegment(
+        seen.window.key.segment, seen.window.key.id, seen.window.events, published_estimate(assessment)
+    )
+
+
 def labels_taken(batch: RawBatch, decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dict[str, int]:
     """How many labels came, by stream, in the records that were not judged before a restart."""
     counts = {stream: int(np.count_nonzero(fresh[labels.index])) for stream, labels in decoded.late_labels.items()}
@@ -237,10 +257,10 @@ def labels_taken(batch: RawBatch, decoded: DecodedBatch, left_out: LeftOut, fres
     return counts
 
 
-def _plain(batch: RawBatch, told: LateLabels | None, marks: Labels | None) -> Iterator[Arrived]:
-    if told is not None and told.ids is not None and marks is not None:
-        values = told.labels.astype(np.float64) if told.targets is None else told.targets
-        yield Arrived(batch.offsets[told.index], told.ids.tolist(), told.timestamps, marks, values)
+def _plain(batch: RawBatch, late: LateLabels | None, marks: Labels | None) -> Iterator[Arrived]:
+    if late is not None and late.ids is not None and marks is not None:
+        values = late.labels.astype(np.float64) if late.targets is None else late.targets
+        yield Arrived(batch.offsets[late.index], late.ids.tolist(), late.timestamps, marks, values)
 
 
 def _copies(late: Arrivals | None) -> Iterator[Arrived]:

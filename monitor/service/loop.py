@@ -46,7 +46,7 @@ from monitor.service.shared_out import WholeWindows
 from monitor.service.stream_states import StreamStates
 from monitor.service.under_way import Ready, UnderWay
 from monitor.service.workers import Answers, Assessing, Here
-from monitor.state import Changed, LearnedState, owner
+from monitor.state import Changed, LearnedState, WindowSeen, owner
 from monitor.windows import (
     LeftOut,
     PartitionProgress,
@@ -296,6 +296,7 @@ class Service:
         if known.wait is not None:
             for settlement in self._ledger.settlements(window.key.stream, known.settled, mark, known.wait):
                 self._states.advance(settlement, changed)
+        parts = list[WindowSeen]()
         for answer in answers:
             published = answer.published
             assessed = WindowAssessed(
@@ -310,10 +311,10 @@ class Service:
             seen, further = self._states.advance(assessed, changed if kept else {})
             yield from (self._whole.signed(message, window) for message in messages(published, seen, window, watched))
             yield from (message for message in further if kept or message.channel != "states")
-            if not published.window.key.segment:
-                self._ledger.keep(window, seen, mark)
+            parts.append(seen)
             self._tell(seen)
             self._tell(StateAdvanced(seen, self._states.of(*owner(seen))))
+        self._ledger.keep(window, parts, mark)
 
     def _commit(self, checkpoint: WindowCheckpoint, ready: Ready) -> None:
         started = self._clock.elapsed()

@@ -4,7 +4,8 @@ Evidence is gathered with every window that settles (`labels.concept`). It begin
 comes by chance at most once in 1,000 windows with labels, or as rarely as the budget of alarms asks for. The shift ends
 when windows speak for the hold-out against what was found, a hundred to one; evidence then begins anew. While it lasts,
 windows with enough events have the verdict `concept-shift`, and the feed recommends nothing but what labels have
-taught. Segments have no labels of their own: they keep the verdicts of their events.
+taught. Segments are too small to be tested apart: they keep the verdicts of their events, and how good the model is in
+them is not estimated meanwhile.
 """
 
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
 from monitor.tolerances import CLASS_EVENTS, CONCEPT_ONCE_IN, RESOLVED_ODDS
 
+NAME = "concept"
 SERIES = "labels against scores"
 """Of the alarms."""
 
@@ -73,13 +75,15 @@ def concept_shift(plan: StatePlan, reference: FiledReference) -> Concern[Concept
 
     def advance(state: ConceptState, seen: Seen) -> Advanced[ConceptState]:
         if isinstance(seen, WindowSeen):
-            return watch.window(state, seen)
+            return watch.segment(state, seen) if seen.window.key.segment else watch.window(state, seen)
         if isinstance(seen, Settlement):
             return Advanced(watch.settled(state, seen))
+        if seen.result.segment:
+            return Advanced(state)
         result = msgspec.structs.replace(seen.result, concept=watch.words(state))
         return Advanced(state, seen=replace(seen, result=result))
 
-    return Concern("concept", version=1, state=ConceptState, advance=advance, new_reference="begins anew")
+    return Concern(NAME, version=1, state=ConceptState, advance=advance, new_reference="begins anew")
 
 
 @dataclass(frozen=True)
@@ -178,6 +182,13 @@ class _Watch:
             self._alarms(state, seen) if self.budgeted else [],
             seen=replace(seen, assessment=assessment),
         )
+
+    def segment(self, state: ConceptState, seen: WindowSeen) -> Advanced[ConceptState]:
+        """While labels of its stream speak against the scores, these do not tell how good they are in a segment."""
+        whole = seen.whole.get(NAME, ConceptState())
+        if whole.shift is None or not isinstance(seen.assessment, Assessment):
+            return Advanced(state)
+        return Advanced(state, seen=replace(seen, assessment=seen.assessment.without_performance(self.words(whole))))
 
     def words(self, state: ConceptState) -> str:
         """What labels say against the scores, or why nothing is tested; empty where they say nothing."""

@@ -100,7 +100,7 @@ class OutcomesState(msgspec.Struct, frozen=True):
 
 
 def outcomes(plan: StatePlan, _: FiledReference) -> Concern[OutcomesState] | None:
-    """The concern, for streams that await labels: how their windows fared."""
+    """The concern, for streams that await labels: how their windows, and those of their segments, fared."""
     if not (plan.awaiting and plan.remembered):
         return None
 
@@ -114,5 +114,6 @@ def outcomes(plan: StatePlan, _: FiledReference) -> Concern[OutcomesState] | Non
         advance=advance,
         new_reference="goes on",
         entries=plan.remembered,
+        segment_entries=min(plan.remembered, SEGMENT_WINDOWS),
         entry=OutcomeResult,
     )

@@ -52,6 +52,8 @@ def learned(plan: StatePlan, reference: FiledReference) -> Concern[LearnedState]
             if seen.reference == reference.version:
                 known = learning.settled(known, seen.learned_from, calibration)
             return Advanced(msgspec.structs.replace(state, known=known, settled=seen.place))
+        if seen.result.segment:
+            return Advanced(state)
         within = seen.result.labels_within
         delays = state.delays if within is None else (*state.delays, within)[-DELAYS_REMEMBERED:]
         return Advanced(msgspec.structs.replace(state, delays=delays))

@@ -60,7 +60,7 @@ def performance_limits(plan: StatePlan, _: FiledReference) -> Concern[Performanc
             figures = seen.assessment.performance.figures if isinstance(seen.assessment, Assessment) else {}
             state = _looked_at(state, plan, ESTIMATED, figures, seen.window.key.start)
             return _published(state, plan, seen)
-        if isinstance(seen, Outcome) and not seen.result.segment:
+        if isinstance(seen, Outcome):
             known = {
                 name: MeasureValue(measure.realised, measure.lower, measure.upper)
                 for name, measure in seen.result.performance.items()

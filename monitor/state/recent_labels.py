@@ -28,6 +28,7 @@ from monitor.limits import MIXES_KEPT
 from monitor.priors import PriorEstimate
 from monitor.reference import FiledReference, Reference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
+from monitor.state.known import owner
 from monitor.state.plan import StatePlan
 from monitor.tolerances import (
     EXPERT_DISAGREEMENT,
@@ -62,11 +63,13 @@ class RecentLabelsState(msgspec.Struct, frozen=True):
 
 
 def recent_labels(plan: StatePlan, reference: FiledReference) -> Concern[RecentLabelsState] | None:
-    """The concern, for classifiers that await labels."""
+    """The concern, for whole streams of classifiers that await labels."""
     if not plan.awaiting or not isinstance(reference, Reference):
         return None
 
     def advance(state: RecentLabelsState, seen: Seen) -> Advanced[RecentLabelsState]:
+        if owner(seen)[1]:
+            return Advanced(state)  # the blocks that the experts begin with are of the whole stream
         if isinstance(seen, Outcome):
             return Advanced(_with_outcome(state, seen, reference.version))
         if not isinstance(seen, WindowSeen) or not _judged_by(seen, reference):

@@ -83,7 +83,8 @@ class Api:
         """How the estimates of the last windows whose labels have come had fared, the newest first."""
         snapshot = self.history.snapshot
         facts, most = _facts(request, snapshot), _whole_number(request, "limit", 100)
-        latest = snapshot.outcomes.get(facts.stream, ())[-most:] if most else ()
+        track = _track(snapshot, facts, request.query_params.get("segment", ""))
+        latest = track.outcomes[-most:] if track and most else ()
         return answer(request, list(reversed(latest)))
 
     async def recalibration(self, request: Request) -> Response:
@@ -270,7 +271,7 @@ def description() -> dict[str, Any]:
             schemas=("Recalibration", "RegressionRecalibration"),
         ),
         "/api/streams/{stream}/outcomes": _operation(
-            "The last windows whose labels have come, newest first.", stream, limit
+            "The last windows whose labels have come, newest first.", stream, segment, limit
         ),
         "/metrics": _operation("Metrics for Prometheus.", media="text/plain"),
         "/healthz": _operation("Whether the process is alive."),

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,11 @@ from tests.service.streams import SECOND_MS, START_MS, scores
 
 Record = tuple[int, bytes]
 """When it is sent (milliseconds), and what."""
+
+
+def country(number: int) -> str:
+    """Of the event of this number."""
+    return ["BE", "FR", "BE", "NL", "LU"][number % 5]
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,8 @@ class Feedback:
     copies: float = 0.1
     """Labels that come as copies of the event, with its own timestamp."""
     seed: int = 3
+    segments: bool = False
+    """Whether events say of which country they are."""
     turned_from: int | None = None
     """The event from which on labels are of the other class."""
     records: list[Record] = field(default_factory=list, compare=False)
@@ -40,7 +48,9 @@ class Feedback:
         for number, (row, label) in enumerate(zip(posteriors.tolist(), labels.tolist(), strict=True)):
             sent = START_MS + number * SECOND_MS
             name = f"e{number}"
-            event = {"stream": "s", "id": name, "timestamp": sent, "posteriors": row}
+            event: dict[str, Any] = {"stream": "s", "id": name, "timestamp": sent, "posteriors": row}
+            if self.segments:
+                event["segment"] = {"country": country(number)}
             self.records.append((sent, json.dumps(event).encode()))
             if rng.random() < self.missing:
                 continue

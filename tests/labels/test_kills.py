@@ -29,6 +29,8 @@ false = "1 per 1d"
 [streams.s]
 reference = "s.ref"
 window = {{ size = "10m", lateness = "10s" }}
+segments = ["country"]
+max_segments = 2
 labels = {{ wait = "30m", store = "{name}.sqlite" }}
 corrected = "window"
 """
@@ -36,7 +38,8 @@ corrected = "window"
 
 @pytest.mark.parametrize("kills", [1, in_chaos(30)])
 def test_a_run_that_is_killed_again_and_again_says_the_same_outcomes(tmp_path: Path, kills: int) -> None:
-    feedback = Feedback(events=EVENTS, positives=0.6, delay=1_500, turned_from=EVENTS // 2)  # three windows late
+    # Labels come up to three windows late.
+    feedback = Feedback(events=EVENTS, positives=0.6, delay=1_500, turned_from=EVENTS // 2, segments=True)
     (tmp_path / "events.jsonl").write_bytes(b"".join(record + b"\n" for _, record in feedback.records))
     reference().save(tmp_path / "s.ref")
     for name in ("whole", "killed"):
@@ -48,10 +51,13 @@ def test_a_run_that_is_killed_again_and_again_says_the_same_outcomes(tmp_path: P
     for name in ("{}.jsonl", "{}-recalibrations.jsonl", "{}-corrected.jsonl", "{}-alarms.jsonl"):
         assert (tmp_path / name.format("killed")).read_bytes() == (tmp_path / name.format("whole")).read_bytes()
     feed = (tmp_path / "whole-recalibrations.jsonl").read_bytes().splitlines()
-    assert sum(bool(json.loads(line)["experts"]) for line in feed) > len(feed) // 2
+    whole = [one for one in map(json.loads, feed) if not one["validity"]["segment"]]
+    assert sum(bool(one["experts"]) for one in whole) > len(whole) // 2
     alarms = [json.loads(line) for line in (tmp_path / "whole-alarms.jsonl").read_bytes().splitlines()]
     assert "labels against scores" in {alarm["series"] for alarm in alarms}
-    outcomes = outcomes_in((tmp_path / "whole.jsonl").read_bytes().splitlines())
+    everything = outcomes_in((tmp_path / "whole.jsonl").read_bytes().splitlines())
+    outcomes = [one for one in everything if not one["segment"]]
+    assert len({one["window"] for one in everything}) == len(everything) == 4 * len(outcomes)
     assert len(outcomes) == EVENTS // 600 + 1
     assert sum(one["labels"]["joined"] for one in outcomes) == len(feedback.truth)
     assert sum(one["brier"]["after"] for one in outcomes[1:]) < sum(one["brier"]["before"] for one in outcomes[1:])

@@ -2,7 +2,7 @@
 
 import jsonschema
 
-from monitor.labels.outcomes import json_schema
+from monitor.labels.outcome_message import json_schema
 from tests.labels.streams import Feedback
 from tests.labels.test_outcomes import outcomes_in, results
 

@@ -33,6 +33,7 @@ from tests.service.test_loop import after
 SECOND = 1_000_000
 MINUTES = TimePlan(size=60 * SECOND, slide=60 * SECOND, lateness=10 * SECOND, most=10_000)
 FEEDBACK = Feedback()
+OF_COUNTRIES = Feedback(segments=True)
 
 
 class Crash(BaseException):
@@ -69,10 +70,13 @@ def service(
     source: MemorySource | None = None,
     compared: Reference | None = None,
     observers: Sequence[Observer] = (),
+    segments: bool = False,
 ) -> Service:
+    """With segments the two biggest countries of a window are watched apart, and the others together."""
     compared = compared or reference()
-    watched = {"s": Watched(compared, plan, awaited=Awaited(wait=wait, most=most, store=store))}
-    decoder = Decoder([compared.schema], identified=["s"])
+    awaited = Awaited(wait=wait, most=most, store=store)
+    watched = {"s": Watched(compared, plan, awaited=awaited, most_segments=2)}
+    decoder = Decoder([compared.schema], identified=["s"], segments={"s": ["country"] if segments else []})
     return Service(
         watched, decoder, source or MemorySource(partitions, batch=batch), sink, observers=observers, pace=pace
     )
@@ -86,9 +90,10 @@ def results(partitions: dict[str, list[bytes | None]], **options: Any) -> list[b
 
 
 @cache
-def uninterrupted(plan: Plan) -> list[bytes]:
+def uninterrupted(plan: Plan, *, segments: bool = False) -> list[bytes]:
     """One record at a time, and no crash."""
-    return results(FEEDBACK.together, batch=1, plan=plan, pace=Pace(poll=0.0))
+    feedback = OF_COUNTRIES if segments else FEEDBACK
+    return results(feedback.together, batch=1, plan=plan, pace=Pace(poll=0.0), segments=segments)
 
 
 def outcomes_in(values: list[bytes]) -> list[dict[str, Any]]:
@@ -102,16 +107,21 @@ def outcomes_in(values: list[bytes]) -> list[dict[str, Any]]:
     crashes=st.lists(st.tuples(st.integers(1, 9), st.booleans()), max_size=4),
     stop=st.integers(0, 6),
     plan=st.sampled_from([MINUTES, TimePlan(60 * SECOND, 20 * SECOND, 10 * SECOND, 10_000), CountPlan(70)]),
+    segments=st.booleans(),
 )
-def test_crashes_anywhere_change_no_byte(batch: int, crashes: list[tuple[int, bool]], stop: int, plan: Plan) -> None:
+def test_crashes_anywhere_change_no_byte(
+    batch: int, crashes: list[tuple[int, bool]], stop: int, plan: Plan, segments: bool
+) -> None:
+    records = (OF_COUNTRIES if segments else FEEDBACK).together
+    options: dict[str, Any] = {"batch": batch, "plan": plan, "segments": segments}
     with TemporaryDirectory() as folder:
         log, store = MemoryLog(), Path(folder) / "labels.sqlite"
         for commits, published in crashes:
             with suppress(Crash):
-                service(FEEDBACK.together, Crashing(log, commits, published), store, batch=batch, plan=plan).run()
-        service(FEEDBACK.together, MemorySink(log), store, batch=batch, plan=plan).run(after(stop))
-        service(FEEDBACK.together, MemorySink(log), store, batch=batch, plan=plan).run()
-    once = uninterrupted(plan)
+                service(records, Crashing(log, commits, published), store, **options).run()
+        service(records, MemorySink(log), store, **options).run(after(stop))
+        service(records, MemorySink(log), store, **options).run()
+    once = uninterrupted(plan, segments=segments)
     assert log.values("results") == once
     assert len(outcomes_in(once)) >= 6
 

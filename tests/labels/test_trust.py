@@ -9,7 +9,7 @@ import numpy as np
 
 from connectors.memory import MemoryLog, MemorySink
 from monitor.assessment.message import Versions
-from monitor.labels.outcomes import LabelCounts, OutcomeResult, Realised
+from monitor.labels.outcome_message import LabelCounts, OutcomeResult, Realised
 from monitor.labels.trust import Shown, judged, shown
 from monitor.windows.by_time import TimePlan
 from tests.labels.streams import told

@@ -46,14 +46,28 @@ def full_story() -> Story:
 
 def test_an_outcome_shows_what_was_and_whether_estimates_are_to_be_trusted() -> None:
     story = full_story()
-    assert value(story, "shiftwatch_outcome_realised_ratio", **{"stream": "made-up", "class": "class_0"}) == 1
-    assert value(story, "shiftwatch_estimates_trusted", stream="made-up") == 1
+    of_class = {"stream": "made-up", "segment": "", "class": "class_0"}
+    assert value(story, "shiftwatch_outcome_realised_ratio", **of_class) == 1
+    assert value(story, "shiftwatch_estimates_trusted", stream="made-up", segment="") == 1
     assert value(story, "shiftwatch_outcome_labels_total", stream="made-up", reason="joined") == 10
     assert value(story, "shiftwatch_outcome_labels_total", stream="made-up", reason="unknown") == 3
     assert value(story, "shiftwatch_labels_waiting_events", stream="made-up") == 300
     story.outcome(trusted=False)
-    assert value(story, "shiftwatch_estimates_trusted", stream="made-up") == 0
+    assert value(story, "shiftwatch_estimates_trusted", stream="made-up", segment="") == 0
     assert value(story, "shiftwatch_outcomes_total", stream="made-up") == 2
+
+
+def test_a_segment_has_its_outcome_beside_that_of_its_stream_until_a_newer_window_has_none_of_it() -> None:
+    story = full_story()
+    story.outcome(trusted=False, segment="country=BE")
+    trusted = {
+        dict(labels)["segment"]: value for labels, value in samples(story, "shiftwatch_estimates_trusted").items()
+    }
+    assert trusted == {"": 1, "country=BE": 0}
+    assert value(story, "shiftwatch_outcomes_total", stream="made-up") == 1
+    story.window()
+    story.outcome()
+    assert {dict(labels)["segment"] for labels in samples(story, "shiftwatch_estimates_trusted")} == {""}
 
 
 def test_everything_exported_is_in_the_catalogue_and_all_of_the_catalogue_can_be() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from connectors.memory import MemoryLog
 from monitor.assessment.message import FigurePart
-from monitor.labels.outcomes import Performed
+from monitor.labels.outcome_message import Performed
 from monitor.observers import Track
 from monitor.performance import Limit, MeasureValue
 from monitor.settings.config import load

@@ -9,6 +9,7 @@ from msgspec.structs import replace as changed
 
 from monitor.assessment import BasedOn, assess
 from monitor.labels import Outcome, Waiting, outcomes
+from monitor.labels.published_window import kept, told
 from monitor.labels.values import Found, Stateless
 from monitor.limits import MIXES_KEPT
 from monitor.state import RecentLabelsState, StatePlan, WindowSeen
@@ -32,9 +33,7 @@ def concern(known=None):
 def outcome(window: Window, seen: WindowSeen, labels: np.ndarray) -> Outcome:
     """What the labels of all events of a window show."""
     labelled = replace(window, labels=labels, timestamps=np.arange(labels.size))
-    waiting = Waiting(
-        "s", "w", 0, 1, 1, 1, labels.size, outcomes.told(seen.assessment, seen.experts), outcomes.kept(labelled)
-    )
+    waiting = Waiting("s", "w", 0, 1, 1, 1, labels.size, told(seen.assessment, seen.experts), kept(labelled))
     none = Stateless((), NONE.astype(float), np.zeros((0, 3)))
     return outcomes.outcome(waiting, Found(NONE, NONE.astype(float), NONE, NONE), none, 0)
 

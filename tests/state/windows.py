@@ -12,7 +12,7 @@ from monitor.assessment import assess, encode, rfc3339
 from monitor.assessment.message import Versions
 from monitor.labels import LabelCounts, Outcome, OutcomeResult, Settlement
 from monitor.labels.learning import Settled
-from monitor.labels.outcomes import Realised
+from monitor.labels.outcome_message import Realised
 from monitor.performance import Limit
 from monitor.reference.classifier import Reference
 from monitor.service.notices import Observer, OutcomeKnown, StateAdvanced

@@ -7,7 +7,8 @@ import numpy as np
 
 from connectors.worlds import BLOCK, Block, Period, Timetable, World
 from monitor.assessment import assess
-from monitor.labels.outcomes import outcome, told
+from monitor.labels.outcomes import outcome
+from monitor.labels.published_window import told
 from monitor.labels.values import Stateless, Waiting
 from monitor.observers import History, facts
 from monitor.reference import Reference

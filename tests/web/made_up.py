@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+import msgspec
 import numpy as np
 
 from monitor.assessment import Assessment, FeatureShift, Test
@@ -11,8 +12,8 @@ from monitor.assessment.performance import Performance
 from monitor.assessment.verdict import Verdict
 from monitor.kinds.class_mix import ClassifierFacts
 from monitor.kinds.classifier import CLASSIFIER
-from monitor.labels import outcomes
-from monitor.labels.outcomes import OutcomeResult
+from monitor.labels import outcome_message, outcomes, published_window
+from monitor.labels.outcome_message import OutcomeResult
 from monitor.labels.values import Found, LabelFlow, Stateless, Waiting
 from monitor.observers.history import History
 from monitor.observers.snapshot import Caps, StreamFacts
@@ -123,15 +124,16 @@ class Story:
         self.last = self.last if segment else seen
         return assessment
 
-    def outcome(self, trusted: bool = True, labelled: int = 10) -> OutcomeResult:
-        """Some labels of the last window have come, and all have been the first class."""
+    def outcome(self, trusted: bool = True, labelled: int = 10, segment: str = "") -> OutcomeResult:
+        """Some labels of the last window, or of a segment of it, have come, and all have been the first class."""
         last = self.last.assessment
         assert isinstance(last, Assessment)
-        key, told = last.key, outcomes.told(last, {})
+        key, told = last.key, published_window.told(last, {})
         one = Waiting(self.stream, key.id, key.start, key.end, key.end, key.end, last.events, told, None)
         copies = Stateless([None] * labelled, np.zeros(labelled), np.tile(last.source_priors, (labelled, 1)))
         found = outcomes.outcome(one, NO_LABELS, copies, 3)
-        judged = outcomes.trusted(found.result, "" if trusted else "labels show that the estimate was off")
+        judged = outcome_message.trusted(found.result, "" if trusted else "labels show that the estimate was off")
+        judged = msgspec.structs.replace(judged, segment=segment)
         self.shown.show(replace(found, result=judged))
         self.tell(LabelsWaiting({self.stream: LabelFlow(2, 300, 40, 1, 5)}))
         return judged

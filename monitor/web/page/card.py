@@ -19,7 +19,6 @@ class Card(Generic[AnswerT_co]):
 
     facts: StreamFacts
     tracks: Mapping[str, Track]
-    every_outcome: Sequence[OutcomeResult]
     now: float
     choice: Choice
 
@@ -45,10 +44,9 @@ class Card(Generic[AnswerT_co]):
 
     @cached_property
     def outcomes(self) -> Sequence[OutcomeResult]:
-        """Of the windows in the range, or of the one that is chosen. Only whole streams have any."""
-        about = self.readings if self.choice.window is None else [self.latest]
-        ends = {reading.key.end for reading in about} if not self.choice.segment else set()
-        return [outcome for outcome in self.every_outcome if outcome.ends in ends]
+        """Of the windows in the range, or of the one that is chosen."""
+        ends = {reading.key.end for reading in (self.readings if self.choice.window is None else [self.latest])}
+        return [outcome for outcome in self.track.outcomes if outcome.ends in ends]
 
     @cached_property
     def bins(self) -> Bins:

@@ -29,7 +29,7 @@ def stream(snapshot: Snapshot, now: float, choice: Choice) -> Mapping[str, Any]:
         raise HTTPException(404, f"stream {choice.stream!r} has no window that ended then, or has it no more")
     if track is None or not readings:
         return {**common, "track": track, "ranges": [], "stream": None}
-    card = Card[Any](facts, tracks, snapshot.outcomes.get(choice.stream, ()), now, choice)
+    card = Card[Any](facts, tracks, now, choice)
     made = (PANELS, panels.COMMON) if choice.window is None else (WINDOW_PANELS, panels.COMMON_OF_WINDOWS)
     return {
         **common,

@@ -7,6 +7,7 @@ import numpy as np
 
 from monitor.assessment import Assessment
 from monitor.labels import Outcome, Waiting, outcomes
+from monitor.labels.published_window import kept, told
 from monitor.labels.values import Found, Stateless
 from monitor.priors import PriorEstimate
 from monitor.reference.classifier import Reference
@@ -40,9 +41,7 @@ def _outcome(watched: Watched, at: slice, seen: WindowSeen) -> Outcome:
     labels = watched.table.labels[at]
     window = replace(watched.window(at), labels=labels, timestamps=np.arange(labels.size))
     assert isinstance(seen.assessment, Assessment)
-    told = outcomes.told(seen.assessment, seen.experts)
-    waiting = Waiting(
-        "bench", f"{at.start}", at.start, at.stop, at.stop, at.stop, labels.size, told, outcomes.kept(window)
-    )
+    published = told(seen.assessment, seen.experts)
+    waiting = Waiting("bench", f"{at.start}", at.start, at.stop, at.stop, at.stop, labels.size, published, kept(window))
     none = Stateless((), NONE.astype(np.float64), np.zeros((0, len(watched.table.classes))))
     return outcomes.outcome(waiting, Found(NONE, NONE.astype(np.float64), NONE, NONE), none, 0)
