@@ -3,7 +3,7 @@
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count
@@ -17,7 +17,7 @@ from monitor.commands.references import References
 from monitor.commands.streams import attempt, decoder_of, ends, opened, url_and_options, watched_now
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.kinds import load_reference
-from monitor.observers import Totals, log, logging_to_stderr
+from monitor.observers import Caps, History, Totals, facts, log, logging_to_stderr
 from monitor.ports import ReadBack, Sink, Source
 from monitor.service import (
     Happening,
@@ -32,7 +32,7 @@ from monitor.service import (
     keep_freed_memory,
     through_outages,
 )
-from monitor.settings import Config, ServerSettings, StreamSettings, load
+from monitor.settings import Config, OtlpSettings, ServerSettings, StreamSettings, load
 
 ENDING = ("jsonl:", "synthetic:", "table:", "delta:")
 
@@ -55,7 +55,11 @@ def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
         results = Path(folder).resolve() / out.name
         anew = replace(
-            config, sink={"url": f"jsonl:{results}"}, server=None, streams=_replayed(config.streams, Path(folder))
+            config,
+            sink={"url": f"jsonl:{results}"},
+            server=None,
+            otlp=None,
+            streams=_replayed(config.streams, Path(folder)),
         )
         totals = Totals()
         finished = watch(anew, path.parent, [totals])
@@ -250,25 +254,35 @@ def served(
     *,
     again: Callable[[], ServerSettings | None] | None,
 ) -> Iterator[list[Observer]]:
-    """Status page, metrics and API meanwhile, where the configuration has a [server]."""
-    settings = config.server
-    if settings is None:
+    """Status page, metrics and API meanwhile, where the configuration has a [server]; metrics and lines to a collector
+    where it has [otlp]."""
+    if config.server is None and config.otlp is None:
         yield []
         return
-    from monitor.observers import (
-        Caps,
-        History,  # not every run serves
-        facts,
-    )
-    from monitor.web.server import serving
-
+    settings = config.server or ServerSettings()
     history = History(
         {name: facts(name, stream) for name, stream in watched.items()},
         caps=Caps(settings.max_features, settings.max_segment_features, settings.max_classes),
         source=ends[0],
         sink=ends[1],
     )
-    with serving(settings, history, base, again) as address:
-        for observer in told:
-            observer(Listening(address))
+    with ExitStack() as opened:
+        if config.otlp is not None:
+            opened.enter_context(_exporting(config.otlp, history, base))
+        if config.server is not None:
+            from monitor.web.server import serving
+
+            address = opened.enter_context(serving(config.server, history, base, again))
+            for observer in told:
+                observer(Listening(address))
         yield [history]
+
+
+def _exporting(settings: OtlpSettings, history: History, base: Path) -> AbstractContextManager[None]:
+    try:
+        from monitor.observers.otlp import exporting
+    except ImportError as error:
+        raise ConfigurationError([f"otlp: {error}"]) from error
+    ca_file = None if settings.ca_file is None else base / settings.ca_file
+    every = settings.every / 1e6
+    return exporting(history, settings.endpoint, settings.headers, every, logs=settings.logs, ca_file=ca_file)

@@ -94,7 +94,7 @@ def _states(name: str, config: Config) -> StatePlan:
         budget=config.budget(name),
         target=stream.target,
         limits={} if stream.performance is None else stream.performance.limits,
-        remembered=0 if config.server is None else config.server.windows,
+        remembered=config.remembered,
     )
 
 

@@ -28,8 +28,8 @@ from monitor.state import AlarmState, ChangeState, Known, WindowSeen
 from monitor.windows import Gap, WindowKey
 
 _LOG = logging.getLogger("shiftwatch")
-_OURS = (_LOG, logging.getLogger("monitor"), logging.getLogger("connectors"))
-_LIBRARY = logging.getLogger("kafka")
+OURS = (_LOG, logging.getLogger("monitor"), logging.getLogger("connectors"))
+_LIBRARIES = (logging.getLogger("kafka"), logging.getLogger("opentelemetry"))
 _LIBRARY_SECONDS = 60.0
 
 
@@ -167,16 +167,18 @@ def logging_to_stderr(style: str, level: str) -> Iterator[None]:
     for each in (handler, library):
         each.setFormatter(_Json() if style == "json" else _TextFormatter())
     library.addFilter(_Sparingly())
-    before = {logger: logger.level for logger in _OURS}
-    _LIBRARY.addHandler(library)
-    for logger in _OURS:
+    before = {logger: logger.level for logger in OURS}
+    for logger in _LIBRARIES:
+        logger.addHandler(library)
+    for logger in OURS:
         logger.addHandler(handler)
         logger.setLevel(level.upper())
     try:
         yield
     finally:
-        _LIBRARY.removeHandler(library)
-        for logger in _OURS:
+        for logger in _LIBRARIES:
+            logger.removeHandler(library)
+        for logger in OURS:
             logger.removeHandler(handler)
             logger.setLevel(before[logger])
 

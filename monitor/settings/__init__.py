@@ -1,9 +1,11 @@
 """One typed configuration."""
 
-from monitor.settings.config import Config, ServerSettings, StreamSettings, load
+from monitor.settings.config import Config, StreamSettings, load
+from monitor.settings.looking_on import OtlpSettings, ServerSettings
 
 __all__ = [
     "Config",
+    "OtlpSettings",
     "ServerSettings",
     "StreamSettings",
     "load",

@@ -26,19 +26,16 @@ from monitor.errors import ConfigurationError, InputError
 from monitor.events import JOINS, OWN_SHAPE, EventMapping, JoinRule, TimeReading
 from monitor.labels import Awaited
 from monitor.limits import (
-    CLASS_SERIES,
     COMMIT_EVERY,
-    FEATURE_SERIES,
     IDLE_AFTER,
     MOST_WAITING,
-    SEGMENT_FEATURE_SERIES,
     SEGMENTS_WATCHED,
-    WINDOWS_REMEMBERED,
 )
 from monitor.performance import Decisions, Limit
 from monitor.ports.options import Duration, duration, duration_text, read, substituted
 from monitor.recalibration import May, ScoreKind
 from monitor.service import Corrected, DeadLetterLimits, Spread
+from monitor.settings.looking_on import OtlpSettings, ServerSettings
 from monitor.state import Budget
 from monitor.tolerances import MIX_FACTOR, MIX_FLOOR, VERDICT_LEVEL
 from monitor.windows import CountPlan, Plan, TimePlan
@@ -317,42 +314,6 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSettings:
-    """HTTP: status page, metrics, API. Only with a table [server], be it empty."""
-
-    host: str = "127.0.0.1"
-    port: int = 8321
-    token: str = field(default="", repr=False)
-    """What clients have to show; best from outside, as "${file:/run/secrets/token}"."""
-    certificate: Path | None = None
-    key: Path | None = None
-    """TLS, in PEM."""
-    hosts: tuple[str, ...] = ()
-    """Further names under which clients reach this server where it listens on loopback and asks for no token, such as a
-    proxy's. Requests for any other are refused."""
-    max_connections: int = 200
-    """Services that may wait for a recalibration at once; probes, scrapes and browsers have room beside them."""
-    windows: int = WINDOWS_REMEMBERED
-    """How many windows of each stream are remembered."""
-    max_features: int = FEATURE_SERIES
-    """Features of a stream that become series in Prometheus; those that moved most."""
-    max_segment_features: int = SEGMENT_FEATURE_SERIES
-    """The same for each segment."""
-    max_classes: int = CLASS_SERIES
-
-    def problems(self) -> Iterator[str]:
-        """What the types cannot say."""
-        if not 0 <= self.port < 65_536:
-            yield f"want `port` from 0 to 65535, got {self.port}"
-        if (self.certificate is None) != (self.key is None):
-            yield "want `certificate` and `key` together"
-        if min(self.max_connections, self.windows, self.max_classes) < 1:
-            yield "want `max_connections`, `windows` and `max_classes` of at least 1"
-        if min(self.max_features, self.max_segment_features) < 0:
-            yield "want `max_features` and `max_segment_features` of at least 0"
-
-
-@dataclass(frozen=True, slots=True)
 class Config:
     """Everything that a run needs to know."""
 
@@ -363,11 +324,17 @@ class Config:
     dead_letters: DeadLetterLimits = field(default_factory=DeadLetterLimits)
     log: LogSettings = field(default_factory=LogSettings)
     server: ServerSettings | None = None
+    otlp: OtlpSettings | None = None
     alarms: BudgetSettings = field(default_factory=BudgetSettings)
     event: EventMapping = OWN_SHAPE
     """[source.event]: where the fields of events stand in records of another shape than ours."""
     join: JoinRule | None = None
     """[source.join]: by what the two records of an event are joined, where request and response come apart."""
+
+    @property
+    def remembered(self) -> int:
+        """How many windows of each stream are remembered for whoever looks on; a collector is sent the last."""
+        return self.server.windows if self.server is not None else int(self.otlp is not None)
 
     def budget(self, name: str) -> Budget | None:
         """How many false alarms a window of this stream may bring; None where nothing is said."""
