@@ -1,11 +1,15 @@
 """What a collector of OpenTelemetry gets: the catalogue under the same names, and the lines of the log, each once.
 
-The collector of these tests is one of ours on loopback, which reads OTLP by the protocol's own generated classes.
+Most of these tests have a collector of ours on loopback, which reads OTLP by the protocol's own generated classes. One
+has OpenTelemetry's own, built from its Go modules (`collector/`), where that is installed.
 """
 
 import gzip
 import logging
 import math
+import re
+import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -28,7 +32,7 @@ from monitor.observers.metrics import families
 from monitor.observers.otlp import PARTING, exporting
 from monitor.settings import OtlpSettings
 from tests.observers.test_metrics import full_story
-from tests.processes import wait_until
+from tests.processes import free_port, wait_until
 from tests.service.streams import lines, reference
 
 REQUESTS = {"/v1/metrics": ExportMetricsServiceRequest, "/v1/logs": ExportLogsServiceRequest}
@@ -114,6 +118,40 @@ def test_the_collector_gets_what_prometheus_gets() -> None:
     assert sent["shiftwatch_commit_duration_seconds"].unit == "s"
     assert collector.resource["service.name"] == "shiftwatch"
     assert collector.headers == ["fraud"]
+
+
+COLLECTOR = """
+receivers: {{ otlp: {{ protocols: {{ http: {{ endpoint: "127.0.0.1:{port}" }} }} }} }}
+exporters: {{ debug: {{ verbosity: detailed }} }}
+service:
+  telemetry: {{ metrics: {{ level: none }} }}
+  pipelines:
+    metrics: {{ receivers: [otlp], exporters: [debug] }}
+    logs: {{ receivers: [otlp], exporters: [debug] }}
+"""
+
+
+@pytest.mark.skipif(shutil.which("otelcol") is None, reason="otelcol is not installed (.ci/install-parts builds it)")
+def test_opentelemetrys_own_collector_understands_all_of_it(tmp_path: Path) -> None:
+    story, port, output = full_story(), free_port(), tmp_path / "output.txt"
+    (tmp_path / "collector.yaml").write_text(COLLECTOR.format(port=port))
+    with output.open("wb") as file:
+        command = ["otelcol", "--config", f"file:{tmp_path / 'collector.yaml'}"]
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+    try:
+        wait_until(lambda: "Everything is ready" in output.read_text(), "the collector")
+        with exporting(story.history, f"http://127.0.0.1:{port}", {}, 60):
+            logging.getLogger("shiftwatch").warning("window", extra={"facts": {"stream": "fraud"}})
+        wait_until(lambda: "shiftwatch_build_info" in output.read_text(), "the metrics")
+    finally:
+        process.terminate()
+        process.wait()
+    said = output.read_text()
+    filled = {family.name for family in families(story.history.snapshot, story.history.now())}
+    names = {spec.full_name for spec in CATALOGUE if f"shiftwatch_{spec.name}" in filled}
+    assert set(re.findall(r"-> Name: (\S+)", said)) == names
+    assert re.search(r"SeverityText: WARNING\nSeverityNumber: Warn\(13\)\nBody: Str\(window\)", said)
+    assert "-> service.name: Str(shiftwatch)" in said
 
 
 def test_buckets_count_what_lies_between_two_bounds() -> None:
