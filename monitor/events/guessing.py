@@ -8,14 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from monitor.events.joining import PARTS, Joiner, JoinRule
+from monitor.events.joining import pairs
 from monitor.events.mapping import EventMapping, Written
 from monitor.events.paths import FieldPath, MisreadError
 from monitor.events.presets import JOINS, PRESETS
-from monitor.ports import RawBatch
-from monitor.ports.options import read
 from monitor.tolerances import POSTERIOR_SUM
 
 Seen = Mapping[str, Sequence[Any]]
@@ -59,7 +56,7 @@ def guess(records: Sequence[Any]) -> EventMapping:
 def _all_there(preset: str, records: Sequence[Any]) -> bool:
     """Whether every path of a preset leads somewhere in every record, and that of the posteriors to such."""
     paths = {field: FieldPath.of(path) for field, path in PRESETS[preset].items()}
-    shaped = _joined(records, JOINS[preset]) if preset in JOINS else records
+    shaped = pairs(records, JOINS[preset]) if preset in JOINS else records
     if not shaped or "posteriors" not in paths:
         return False
     try:
@@ -68,17 +65,6 @@ def _all_there(preset: str, records: Sequence[Any]) -> bool:
         return False
     some = all(value not in (None, []) for values in there.values() for value in values)
     return some and all(map(_are_shares, there["posteriors"]))
-
-
-def _joined(records: Sequence[Any], rule: Mapping[str, Any]) -> Sequence[Any]:
-    """Records of requests and responses as one, where both are there."""
-    join = read(JoinRule, rule, "", [])
-    encoded = [msgspec.json.encode(record) for record in records]
-    if join is None or not encoded:
-        return ()
-    batch, _ = Joiner(join).join(RawBatch("", encoded, np.arange(len(encoded)), len(encoded)), 0)
-    joined = () if batch.translated is None else batch.translated.records
-    return [record for each in joined if PARTS[0] in (record := msgspec.json.decode(each or b"{}"))]
 
 
 def _seen(records: Sequence[Any]) -> Seen:

@@ -33,7 +33,7 @@ from monitor.events.paths import FieldPath, MisreadError
 from monitor.events.reasons import Fault, Reason
 from monitor.events.timestamps import from_values
 from monitor.ports import NEVER, RawBatch, Translated
-from monitor.ports.options import Duration, duration_text
+from monitor.ports.options import Duration, duration_text, read
 
 PARTS = ("request", "response")
 _OVERHEAD = 512
@@ -216,6 +216,17 @@ class Joiner:
     def _why(self, lost: Half) -> str:
         other = PARTS[lost.part == PARTS[0]]
         return f"no {other} of its id within {duration_text(self._rule.within)} and {self._rule.max_bytes} bytes"
+
+
+def pairs(records: Sequence[Any], settings: Mapping[str, Any]) -> Sequence[Any]:
+    """Of some records those that settings of a `JoinRule` join, joined."""
+    rule = read(JoinRule, settings, "", [])
+    encoded = [msgspec.json.encode(record) for record in records]
+    if rule is None or not encoded:
+        return ()
+    batch, _ = Joiner(rule).join(RawBatch("", encoded, np.arange(len(encoded)), len(encoded)), 0)
+    joined = () if batch.translated is None else batch.translated.records
+    return [record for each in joined if PARTS[0] in (record := _decode(each or b"{}"))]
 
 
 @dataclass(frozen=True, slots=True)
