@@ -412,6 +412,17 @@ SCORE_LIMIT = 8.0
 # The odds at which windows have to speak against a shift before its alarm is over.
 RESOLVED_ODDS = 100.0
 
+# The exponents of bets against ranks being uniform: .3 is quickest where all windows stand above the past, .6 where one
+# in three does. More of them cost a factor each and save no window (`python -m tests.bench.quality`).
+RANK_BETS = (0.3, 0.6)
+
+# Shares of rejected records, missing values and values that no hold-out event had which nobody acts upon: one in a
+# thousand.
+LEAST_QUALITY = 0.001
+
+# What has lasted for so long is normal, in microseconds: a week has all that comes by hours and by days.
+QUALITY_SETTLES = 7 * 86_400_000_000
+
 # Outcomes by which estimates are judged, and the labels each must have: with 20 outcomes five misses of a class
 # are too many (p = 0.003), with 100 labels a share is known to 10 points at worst.
 TRUST_OUTCOMES = 20

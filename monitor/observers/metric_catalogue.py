@@ -129,8 +129,14 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("estimated_performance_lower", "gauge", "Lower end of the interval of that.", MEASURED),
     Spec("estimated_performance_upper", "gauge", "Upper end of the interval of that.", MEASURED),
     Spec("alarm", "gauge", "1 while so many of the last windows moved as `alarm` in the configuration says.", WINDOW),
-    Spec("open_alarms", "gauge", "Alarms that evidence over windows has raised, within the budget of `false`.", WINDOW),
+    Spec(
+        "open_alarms",
+        "gauge",
+        "Alarms on how events are distributed that windows have raised together, within the budget of `false`.",
+        WINDOW,
+    ),
     Spec("performance_alarms", "gauge", "Measures that have been beyond their limit in enough windows.", WINDOW),
+    Spec("quality_alarms", "gauge", "Kinds of faulty data that there are more of than before, by the budget.", WINDOW),
     Spec("alarm_windows", "gauge", "How many of the last windows moved, of those that `alarm` looks at.", WINDOW),
     Spec("window_events", "gauge", "Events that the last window was judged by.", WINDOW),
     Spec(

@@ -251,8 +251,9 @@ def _quality(reading: AnyReading) -> Iterator[Sample]:
 def _alarm(filled: _Filled, track: Track) -> None:
     of = (track.latest.key.stream, track.latest.key.segment)
     filled.add("alarm", of, float(track.alarm.alarm))
-    filled.add("open_alarms", of, len(track.open_alarms) - len(track.beyond_limits))
+    filled.add("open_alarms", of, len(track.gathered))
     filled.add("performance_alarms", of, len(track.beyond_limits))
+    filled.add("quality_alarms", of, len(track.data_faults))
     filled.add("alarm_windows", of, track.alarm.moved)
     if track.alarm.since:
         filled.add("reference_left_timestamp_seconds", of, track.alarm.since / 1e6)

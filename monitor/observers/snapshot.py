@@ -21,6 +21,7 @@ from monitor.state import (
     Known,
     OpenAlarm,
     PerformanceState,
+    QualityState,
     WindowSketches,
 )
 from monitor.windows import OTHER_SEGMENTS, CountPlan
@@ -157,13 +158,23 @@ class Track:
     def open_alarms(self) -> Mapping[str, OpenAlarm]:
         """Those that evidence or a limit has raised and nothing has ended, by series; the one that began first comes
         first."""
-        alarms = {**self.known.state(EvidenceState).alarms, **self.beyond_limits}
+        alarms = {**self.gathered, **self.beyond_limits, **self.data_faults}
         return dict(sorted(alarms.items(), key=lambda item: (item[1].since, item[0])))
+
+    @property
+    def gathered(self) -> Mapping[str, OpenAlarm]:
+        """Those of how events are distributed, by evidence that windows have gathered."""
+        return self.known.state(EvidenceState).alarms
 
     @property
     def beyond_limits(self) -> Mapping[str, OpenAlarm]:
         """Those of how good the model is."""
         return self.known.state(PerformanceState).alarms
+
+    @property
+    def data_faults(self) -> Mapping[str, OpenAlarm]:
+        """Those of data quality."""
+        return self.known.state(QualityState).alarms
 
     @property
     def changes(self) -> ChangeState:

@@ -5,14 +5,15 @@ from typing import Any
 
 from monitor.kinds import Assessed
 from monitor.reference import FiledReference
-from monitor.state.alarm_message import AlarmEvent
+from monitor.state.alarm_message import AlarmEvent, OpenAlarm
 from monitor.state.alarms import AlarmState, alarms
 from monitor.state.budget import Budget
 from monitor.state.change_state import Change, ChangeState
 from monitor.state.changes import changes
 from monitor.state.concept import ConceptState, concept_shift
 from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, WindowSeen, Written
-from monitor.state.evidence import EvidenceState, OpenAlarm, evidence
+from monitor.state.data_quality import QualityState, data_quality
+from monitor.state.evidence import EvidenceState, evidence
 from monitor.state.history import OUTCOMES, SKETCHES, WINDOWS, HistoryState, WindowSketches, outcomes, sketches, windows
 from monitor.state.in_force import InForce, in_force
 from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance, owner, surplus
@@ -49,6 +50,7 @@ __all__ = [
     "LearnedState",
     "OpenAlarm",
     "PerformanceState",
+    "QualityState",
     "RecentLabelsState",
     "Ring",
     "Seen",
@@ -79,6 +81,7 @@ CONCERNS: tuple[Callable[[StatePlan, FiledReference], AnyConcern | None], ...] =
     alarms,
     evidence,
     performance_limits,
+    data_quality,
     changes,
     in_force,
     windows,

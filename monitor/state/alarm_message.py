@@ -14,6 +14,23 @@ SCHEMA_ID = "shiftwatch.alarm.v1"
 Event = Literal["raised", "updated", "resolved"]
 
 
+class OpenAlarm(msgspec.Struct, frozen=True):
+    """An alarm that has begun and has not ended."""
+
+    since: int
+    windows: int
+    total: float
+    threshold: float
+    """The evidence that raised it: by chance that comes about once in so many windows."""
+    against: float = 0.0
+    """The logarithm of the odds at which windows speak against it."""
+
+    @property
+    def size(self) -> float:
+        """The shift, in standard errors of a window."""
+        return self.total / self.windows
+
+
 class AlarmEvent(MessagePart, frozen=True):
     """What is published when an alarm begins, goes on or ends; the last message of an id says how it stands."""
 

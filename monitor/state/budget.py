@@ -5,6 +5,8 @@ from dataclasses import dataclass
 LABELS_PART = 0.25
 """The part of a whole stream's budget that what late labels say of the scores has, where a stream awaits them: one of
 four groups of series, beside shares, features and the fit."""
+QUALITY_PART = 0.1
+"""The part of it that data quality has: faults are large, and so small a part delays their alarm by a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +23,16 @@ class Budget:
         """So many false alarms a window of a stream; where segments are watched, half of it is theirs."""
         return cls(rate / 2, rate / 2 / segments) if segments else cls(rate, 0.0)
 
-    def rate(self, segment: str) -> float:
-        """Of a segment, or of a whole stream."""
-        return self.segment if segment else self.whole
-
     def of_events(self, segment: str, *, awaiting: bool) -> float:
-        """The part of it that is for what events show without labels."""
-        return self.rate(segment) * (1 - LABELS_PART if awaiting and not segment else 1)
+        """The part of it that is for how events are distributed."""
+        return self.segment if segment else self.whole * (1 - QUALITY_PART - LABELS_PART * awaiting)
+
+    @property
+    def of_labels(self) -> float:
+        """The part of it that is for what late labels say of the scores, where a stream awaits them."""
+        return self.whole * LABELS_PART
+
+    @property
+    def of_quality(self) -> float:
+        """The part of it that is for data quality."""
+        return self.whole * QUALITY_PART

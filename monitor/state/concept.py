@@ -22,7 +22,6 @@ from monitor.labels.concept import Stake, Stakes, Usual
 from monitor.ports import Message
 from monitor.reference import FiledReference, Reference
 from monitor.state.alarm_message import Event, alarm_message
-from monitor.state.budget import LABELS_PART
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
 from monitor.tolerances import CLASS_EVENTS, CONCEPT_ONCE_IN, RESOLVED_ODDS
@@ -98,7 +97,7 @@ class _Watch:
 
     @classmethod
     def of(cls, plan: StatePlan, reference: Reference) -> "_Watch":
-        rate = 0.0 if plan.budget is None else plan.budget.whole * LABELS_PART
+        rate = 0.0 if plan.budget is None else plan.budget.of_labels
         return cls(reference, max(CONCEPT_ONCE_IN, 1 / rate if rate else 0.0), bool(rate))
 
     @cached_property

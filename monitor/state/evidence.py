@@ -18,7 +18,7 @@ from monitor.assessment import Assessment, rfc3339, share_scores, spread
 from monitor.ports import Message
 from monitor.reference import FiledReference
 from monitor.shifts import SeriesEvidence
-from monitor.state.alarm_message import Event, alarm_message
+from monitor.state.alarm_message import Event, OpenAlarm, alarm_message
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
 from monitor.state.plan import StatePlan
 from monitor.tolerances import CALM_EVIDENCE, LEAST_SCORE, NULL_ERROR, RESOLVED_ODDS, SCORE_LIMIT
@@ -43,23 +43,6 @@ class SeriesState(msgspec.Struct, frozen=True, array_like=True):
 
 
 _NOTHING = SeriesState(tuple(SeriesEvidence.none(1).logs[0].tolist()), 1.0, 0.0, 0, 0, 0.0)
-
-
-class OpenAlarm(msgspec.Struct, frozen=True):
-    """An alarm that has begun and has not ended."""
-
-    since: int
-    windows: int
-    total: float
-    threshold: float
-    """The evidence that raised it: by chance that comes about once in so many windows."""
-    against: float = 0.0
-    """The logarithm of the odds at which windows speak against it."""
-
-    @property
-    def size(self) -> float:
-        """The shift, in standard errors of a window."""
-        return self.total / self.windows
 
 
 class EvidenceState(msgspec.Struct, frozen=True):

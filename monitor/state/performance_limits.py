@@ -16,9 +16,8 @@ from monitor.labels import Outcome
 from monitor.performance import MeasureValue
 from monitor.ports import Message
 from monitor.reference import FiledReference
-from monitor.state.alarm_message import alarm_message
+from monitor.state.alarm_message import OpenAlarm, alarm_message
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
-from monitor.state.evidence import OpenAlarm
 from monitor.state.plan import StatePlan
 
 BY_CHANCE = 0.025

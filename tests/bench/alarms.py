@@ -24,6 +24,7 @@ from monitor.assessment import assess
 from monitor.reference.classifier import Reference
 from monitor.shifts.evidence import SeriesEvidence
 from monitor.state import AlarmEvent, Budget, EvidenceState, StatePlan, WindowSeen
+from monitor.state.budget import QUALITY_PART
 from monitor.state.evidence import evidence
 from monitor.tolerances import CALM_EVIDENCE
 from monitor.windows import Window, WindowKey, WindowSummary
@@ -156,8 +157,8 @@ def assessed(mixes: Sequence[float], reference: Reference, seed: int) -> Iterato
 
 
 def raised(course: Iterable[WindowSeen], reference: Reference, rate: float) -> Iterator[tuple[int, str]]:
-    """The number of the window and the series of each alarm, with a budget of so many a window."""
-    concern, state = evidence(StatePlan(budget=Budget.of(rate)), reference), EvidenceState()
+    """The number of the window and the series of each alarm, with a budget of so many a window for all series."""
+    concern, state = evidence(StatePlan(budget=Budget.of(rate / (1 - QUALITY_PART))), reference), EvidenceState()
     assert concern is not None
     for number, seen in enumerate(course):
         advanced = concern.advance(state, seen)

@@ -8,7 +8,7 @@ import numpy as np
 
 from connectors.memory import MemorySink
 from monitor.arrays import UNLABELLED
-from monitor.assessment import assess, encode, rfc3339
+from monitor.assessment import DataQuality, assess, encode, rfc3339
 from monitor.assessment.message import Versions
 from monitor.labels import LabelCounts, Outcome, OutcomeResult, Settlement
 from monitor.labels.learning import Settled
@@ -100,6 +100,22 @@ def story() -> Sequence[Seen]:
     return [*whole[:5], *segments, *outcomes, *settlements, *small, *whole[5:]]
 
 
+def with_quality(one: WindowSeen, quality: DataQuality) -> WindowSeen:
+    """The same window, with this wrong with its data."""
+    return replace(one, assessment=replace(one.assessment, quality=quality), written=None)
+
+
+def story_of_faults() -> Sequence[Seen]:
+    """Records are rejected and values are missing; the first ends, the second does not."""
+    rejects = [0.0] * 24 + [0.1] * 7 + [0.0] * 12
+    missing = [0.02] * 24 + [0.2] * 19
+    whole = [
+        with_quality(seen(number), DataQuality(rejected=one, missing=other))
+        for number, (one, other) in enumerate(zip(rejects, missing, strict=True))
+    ]
+    return [*whole[:24], seen(23, segment="country=BE"), *whole[24:]]
+
+
 def hours(number: int, change_at: int, seed: int = 2, segment: str = "") -> Iterator[WindowSeen]:
     """Windows of an hour, of a stream whose reference knows time; its regime changes."""
 
@@ -133,6 +149,7 @@ class Told:
 
 STREAMS = [
     Told(StatePlan(), streams.reference, story),
+    Told(StatePlan(budget=Budget.of(2.0)), streams.reference, story_of_faults),
     Told(StatePlan(awaiting=True, live=True, budget=Budget.of(1 / 500, segments=1)), streams.reference, story),
     Told(StatePlan(limits={"accuracy": Limit(below=0.9)}), streams.reference, story),
     *(

@@ -6,7 +6,7 @@ from functools import cache
 import msgspec
 import numpy as np
 
-from monitor.assessment import Assessment, FeatureShift, Test
+from monitor.assessment import NOTHING_WRONG, Assessment, DataQuality, FeatureShift, Test
 from monitor.assessment.harm import Harm
 from monitor.assessment.performance import Performance
 from monitor.assessment.verdict import Verdict
@@ -99,6 +99,7 @@ class Story:
         labels: np.ndarray | None = None,
         apply: bool = False,
         converged: bool = True,
+        quality: DataQuality = NOTHING_WRONG,
     ) -> Assessment:
         """One more window (or a segment of the last one); `moved` gives features their distances."""
         if not segment:
@@ -113,6 +114,7 @@ class Story:
             features=self.features,
             apply=apply,
         )
+        assessment = replace(assessment, quality=quality)
         if not converged:
             told = assessment.prevalence
             object.__setattr__(told, "converged", False)

@@ -128,6 +128,20 @@ def test_open_alarms_stand_before_any_chart_with_what_moved_and_since_when() -> 
     assert words.moment(since) in html
 
 
+def test_an_alarm_on_data_quality_stands_among_the_open_ones_and_in_its_panel() -> None:
+    story = Story(budget=Budget.of(2.0))
+    for _ in range(30):
+        story.window()
+    since = story.now
+    for _ in range(5):
+        story.window(quality=DataQuality(rejected=0.2))
+    html = rendered(story, stream="made-up")
+    assert html.index("Open alarms") < html.index("rejected records") < html.index("How much of each class")
+    panel = html[html.index(">Data quality<") :]
+    assert "<b>More rejected records than there used to be</b> since" in panel
+    assert words.moment(since) in panel
+
+
 def test_an_estimate_that_did_not_converge_says_so() -> None:
     story = Story()
     story.window(converged=False)
@@ -210,7 +224,7 @@ def test_data_quality_is_said_in_shares_over_time_and_for_the_features_that_it_i
     age = FeatureQuality(outside_range=0.4, new_categories=0.0)
     wrong = DataQuality(rejected=0.25, outside_range=0.1, constant=("x1",), features={"age": age})
     readings[-1] = replace(calm, quality=wrong, volume=0.5)
-    card = SimpleNamespace(latest=readings[-1], readings=readings, bins=Bins(readings), choice=Choice())
+    card = SimpleNamespace(latest=readings[-1], readings=readings, bins=Bins(readings), choice=Choice(), current=False)
     shown = quality(cast(Any, card))
     assert shown["wrong"] == ["rejected", "out of range", "constant features"]
     assert shown["rows"][:2] == [("rejected", "25.0 %", "25.0 %"), ("missing", "0.0 %", "0.0 %")]

@@ -151,6 +151,9 @@ def quality(card: Card[Any]) -> Shown:
         else None,
         "levels": range(1, charts.HEAT_LEVELS + 1),
         "features": _wrong_features(latest),
+        "alarms": [(name, moment(alarm.since)) for name, alarm in card.track.data_faults.items()]
+        if card.current
+        else (),
         "volume": None if latest.volume is None else (latest.volume, min(over), max(over)),
         "values": {"quality": wrong, "wrong": [[round(float(share), 4) for share in row] for row in worst]},
     }
