@@ -42,6 +42,8 @@ UNUSABLE = (ValueError, TypeError, LookupError, DecodeError)
 _MODULES = (any_pb2, duration_pb2, empty_pb2, field_mask_pb2, struct_pb2, timestamp_pb2, wrappers_pb2)
 _DEEPEST = 20
 """Messages in messages of which a type is picked, and schemas that need schemas: more are a circle."""
+_HEADS = 1_000
+"""Beginnings of records that are known: there are as many as types, unless somebody writes numbers in odd ways."""
 _TIME = timestamp_pb2.Timestamp.DESCRIPTOR.full_name
 _WRAPPERS = frozenset(each.full_name for each in wrappers_pb2.DESCRIPTOR.message_types_by_name.values())
 _FREE = frozenset(each.full_name for each in struct_pb2.DESCRIPTOR.message_types_by_name.values())
@@ -57,6 +59,8 @@ class ProtobufReader:
         self._pools: dict[int | UUID, tuple[Any, Any]] = {}
         self._types: dict[tuple[int | UUID, tuple[int, ...]], Any] = {}
         self._by_head: dict[bytes, Any] = {}
+        self._head = HEAD_BYTES
+        """How many bytes of the last record that was taken apart say of which type it is."""
 
     @staticmethod
     def rows(records: Sequence[Any]) -> Sequence[bytes]:
@@ -68,9 +72,8 @@ class ProtobufReader:
         """Raises ValueError or WrongSchemaError."""
         kind, data = self._type, record
         if self._registry is not None:
-            # Most records begin like the one before, a zero standing for the first type of the file.
-            head, data = record[: HEAD_BYTES + 1], record[HEAD_BYTES + 1 :]
-            kind = None if headers else self._by_head.get(head)
+            # Most records begin like the one before: with the schema's number, and with which of its types it is.
+            kind, data = None if headers else self._by_head.get(record[: self._head]), record[self._head :]
             if kind is None:
                 framed = unframed(record, headers)
                 indexes, rest = _indexes(framed.rest)
@@ -79,8 +82,9 @@ class ProtobufReader:
                 if kind is None:
                     kind = self._of_registry(self._registry, framed.schema, indexes)
                     self._types[framed.schema, indexes] = kind
-                if len(record) - len(data) == len(head):
-                    self._by_head[head] = kind
+                if framed.value is None and len(self._by_head) < _HEADS:
+                    self._head = len(record) - len(rest)
+                    self._by_head[record[: self._head]] = kind
         try:
             return kind.FromString(data)  # type: ignore[union-attr]
         except DecodeError as error:
