@@ -135,9 +135,13 @@ def prometheus(
     alertmanager: str = "",
     *,
     rules: bool = False,
+    rewritten: Callable[[str], str] = str,
     scrape: Mapping[str, Any] = MappingProxyType({"job_name": "shiftwatch"}),
 ) -> Iterator[Prometheus]:
-    """One that scrapes twice a second; with our rules, their patience cut short, if asked or with an Alertmanager."""
+    """One that scrapes twice a second; with our rules, their patience cut short, if asked or with an Alertmanager.
+
+    What else is to be otherwise in the rules is `rewritten`.
+    """
     port, addresses = free_port(), [one.removeprefix("http://") for one in targets]
     config: dict[str, Any] = {
         "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"},
@@ -145,7 +149,7 @@ def prometheus(
     }
     if rules or alertmanager:
         ours = (DEPLOY / "prometheus" / "shiftwatch.rules.yml").read_text(encoding="utf-8")
-        (folder / "rules.yml").write_text(re.sub(r"for: \d+[mh]", "for: 3s", ours), encoding="utf-8")
+        (folder / "rules.yml").write_text(rewritten(re.sub(r"for: \d+[mh]", "for: 3s", ours)), encoding="utf-8")
         config["rule_files"] = ["rules.yml"]
     if alertmanager:
         config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]}
