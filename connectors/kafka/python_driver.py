@@ -30,6 +30,10 @@ log = logging.getLogger(__name__)
 
 # Records of one poll, when it should leave none: as many as are fetched, which is limited in bytes.
 _EVERYTHING = 2**31
+# What a poll is given at least while the group is joined: kafka-python 3.0.12 drops the answer to a join that comes
+# between two polls, and joins once more, which has all other members join again, too. Where polls were moments only and
+# the loop was busy between them, groups did not come to rest for minutes.
+_JOINING_SECONDS = 0.5
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -71,6 +75,7 @@ class PythonReader:
         self._failures = _Failures()
         _Failures.LOGGER.addFilter(self._failures)
         self._listener = _Listener()
+        self._subscribed = False
         self._held: frozenset[Partition] = frozenset()
         self._kept: list[Fetched] = []
         """Fetched and not handed on yet: its partition is held, or was when it came."""
@@ -100,6 +105,7 @@ class PythonReader:
         return cluster.partitions(self._settings.connection, [topic])[topic]
 
     def subscribe(self, topics: Sequence[str]) -> None:
+        self._subscribed = True
         self._consumer.subscribe(list(topics), listener=self._listener)
         # Metadata in this client before the first poll: without it 3-5 % of starts got an empty assignment. And after
         # subscribing: what came before counts as a change of the topics, and the group is joined twice.
@@ -128,6 +134,8 @@ class PythonReader:
             self._kept = [each for each in self._kept if each.partition in self._held]
             return ready
         joining = self._joining()
+        if self._subscribed and self.membership() is None:
+            timeout = max(timeout, _JOINING_SECONDS)
         fetched = self._fetch(timeout, _EVERYTHING if self._held else None)
         self._see_to_joining(joining, bool(fetched))
         return fetched

@@ -116,7 +116,7 @@ class KafkaSource:
         self._watch(now)
         if self._reader.changed() or self._doubtful:
             return ()
-        if self.settings.group is not None:
+        if self.settings.group is not None and not self._joining:
             self._others.look(self._reader, self._next)
         gone = self._beginnings.gone(self._next)
         return [*gone, *(batch for each in fetched if (batch := self._wanted(each)) is not None)]
@@ -166,7 +166,7 @@ class KafkaSource:
     @property
     def known(self) -> bool:
         """Whether it is known what other members get."""
-        return self._others.known(self._reader, self._next)
+        return not self._joining and self._others.known(self._reader, self._next)
 
     @property
     def spread(self) -> frozenset[str]:
@@ -253,6 +253,12 @@ class KafkaSource:
             end=self._reader.highwater(partition),
             held=partition in self._held,
         )
+
+    @property
+    def _joining(self) -> bool:
+        """Whether it is being settled who has what: nobody is asked meanwhile, as the answers would not hold, and a
+        loop that waits for them joins late."""
+        return self.settings.joins and self._membership is None
 
     def _check_membership(self, now: float) -> None:
         """Without changes, a new generation still means that we may have been out of the group in between."""

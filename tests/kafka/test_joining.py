@@ -1,5 +1,6 @@
 """Joining a group on Apache Kafka in a hurry: the service polls for moments only while windows are being assessed."""
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -32,6 +33,33 @@ def test_a_member_that_polls_for_moments_joins_and_stays(broker: Broker, seconds
         reader.close()
 
 
+def test_members_that_are_busy_between_short_polls_come_to_rest_with_each_other(broker: Broker) -> None:
+    topic = filled(broker)
+    group, over = unique("g"), threading.Event()
+    readers = [joined(broker, topic, group) for _ in range(3)]
+
+    def go_on(reader: PythonReader) -> None:
+        while not over.wait(0.2):
+            poll(reader, 0.002)
+
+    members = [threading.Thread(target=go_on, args=[reader]) for reader in readers]
+    for member in members:
+        member.start()
+    try:
+        at_rest_since, before, deadline = time.monotonic(), (), time.monotonic() + 30
+        while time.monotonic() < at_rest_since + 3:
+            now = tuple(reader.membership() for reader in readers)
+            if None in now or now != before:
+                at_rest_since, before = time.monotonic(), now
+            assert time.monotonic() < deadline, f"they join again and again: {now}"
+            time.sleep(0.02)
+    finally:
+        over.set()
+        for member, reader in zip(members, readers, strict=True):
+            member.join()
+            reader.close()
+
+
 @pytest.mark.parametrize("records", [0, 100_000])
 def test_partitions_that_are_added_while_polls_are_short_are_read(broker: Broker, records: int) -> None:
     topic = filled(broker, records)
@@ -56,8 +84,8 @@ def filled(broker: Broker, records: int = 100_000) -> str:
     return topic
 
 
-def joined(broker: Broker, topic: str) -> PythonReader:
-    options = {"bootstrap": broker.bootstrap, "topics": topic, "group": unique("g"), "poll_records": 50}
+def joined(broker: Broker, topic: str, group: str = "") -> PythonReader:
+    options = {"bootstrap": broker.bootstrap, "topics": topic, "group": group or unique("g"), "poll_records": 50}
     reader = PythonReader(source_settings(options | {"assignment_timeout": "4s"}))
     reader.subscribe([topic])
     return reader
