@@ -15,6 +15,7 @@ from monitor.arrays import Matrix
 from monitor.assessment.classifier_view import AssessedReference
 from monitor.assessment.prevalence import BasedOn, Prevalence
 from monitor.assessment.verdict import Verdict
+from monitor.limits import REFERENCES_READY
 from monitor.performance import (
     USUAL_DECISIONS,
     CalibrationError,
@@ -93,7 +94,7 @@ def _unbalanced(reference: AssessedReference, resolution: Resolution, decisions:
     return "" if np.abs(known - shares).max() <= MIX_GRID else "at the digits of these scores calibration does not hold"
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def _hold_out(reference: AssessedReference, resolution: Resolution, decisions: Decisions) -> Expected:
     """The hold-out events, as the model says them and calibrated: sorted once while the reference lives."""
     said, known = reference.raw, comparable_posteriors(reference.raw, reference, resolution)

@@ -32,6 +32,7 @@ from monitor.assessment.classifier import Assessment
 from monitor.assessment.classifier_view import AssessedReference
 from monitor.assessment.reasons import NAMED, p_text
 from monitor.assessment.verdict import Evidence, Verdict, decide
+from monitor.limits import REFERENCES_READY
 from monitor.shifts import Law, Lens, WindowProfile, cohen_w, holm, lens, prepare
 from monitor.tolerances import (
     FEWEST_RECENT,
@@ -125,7 +126,7 @@ def examined_by(reference: AssessedReference) -> Callable[[Assessment], Examined
     return examine
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def begun(of_reference: Lens) -> RecentNormal:
     """The blocks of the hold-out, as if they had been windows.
 

@@ -25,6 +25,7 @@ from monitor.assessment.verdict import RegressionEvidence, Verdict, decide_regre
 from monitor.assessment.viewed import Viewed
 from monitor.assessment.window_tests import FeatureShift, Test, of_moves
 from monitor.errors import InputError
+from monitor.limits import REFERENCES_READY
 from monitor.ports.schema import PREDICTION
 from monitor.recalibration import RegressionRecalibration, Validity
 from monitor.shifts import (
@@ -168,13 +169,13 @@ def _usable(window: Window, reference: RelationReference) -> Flags:
     return np.isfinite(window.predictions)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def _written(reference: RelationReference) -> tuple[WrittenColumn | None, ...]:
     """How the features and last the predictions are written: worked out once while the reference lives."""
     return features_written((*reference.features, reference.prediction))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def _prepared(reference: RelationReference, resolutions: tuple[int, ...]) -> KnownColumns:
     """What is compared: the features, where events carry them, and last the predictions, at these resolutions."""
     profiles = (*reference.features, reference.prediction)[-len(resolutions) :]

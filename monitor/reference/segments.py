@@ -23,6 +23,7 @@ from monitor.arrays import Flags, Labels, Matrix, Vector, frozen_labels, frozen_
 from monitor.calibration import Calibration
 from monitor.errors import InputError
 from monitor.events import segment_name, segment_values
+from monitor.limits import RARELY_READY, REFERENCES_READY
 from monitor.ports.schema import Feature
 from monitor.priors import HoldOut
 from monitor.shifts import FeatureProfile, profile_of, values_kept
@@ -78,7 +79,7 @@ def _few(own: "Reference", whole: "Reference") -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=REFERENCES_READY)
 def _own(reference: "Reference", names: frozenset[str]) -> "Reference | None":
     """The reference of the rows of some segments; a tenth of a second, once."""
     inside = np.zeros(reference.sample.labels.size, dtype=np.bool_)
@@ -201,7 +202,7 @@ def _fixed(window: Window, reference: "Reference") -> frozenset[int]:
     return frozenset(int(j) for j in np.flatnonzero(alike))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=RARELY_READY)
 def _without(reference: "Reference", columns: frozenset[int]) -> "Reference":
     """The same reference with some features never looked at."""
     if not columns:

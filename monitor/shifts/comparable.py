@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from monitor.arrays import Matrix, Vector
+from monitor.limits import REFERENCES_READY
 from monitor.priors import HoldOut
 from monitor.shifts.blocks import Blocks
 from monitor.shifts.profile import FeatureProfile
@@ -76,7 +77,7 @@ class ReferenceWritten:
         return Resolution(self.scores.own, tuple(EXACT if f is None else f.base for f in self.features))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def reference_written(reference: ShiftReference) -> ReferenceWritten:
     """Worked out once while the reference lives."""
     scores = written_margins(reference.raw) if reference.margins else rounded_scores(reference.raw)
@@ -120,7 +121,7 @@ def comparable_posteriors(posteriors: Matrix, reference: ShiftReference, resolut
     return np.asarray(worth / worth.sum(axis=1, keepdims=True))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def _worth(reference: ShiftReference, resolution: int) -> tuple[ByCell, ...]:
     """Of each class: calibrated posteriors as they are / those at the resolution, of events that are written alike."""
     exact = reference.calibrated(reference.raw)

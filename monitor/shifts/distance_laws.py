@@ -19,6 +19,7 @@ from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
 from monitor.arrays import Vector
+from monitor.limits import REFERENCES_READY
 from monitor.shifts.blocks import Blocks
 from monitor.shifts.columns import Column, SortedColumn
 from monitor.shifts.fit import block_matches
@@ -65,7 +66,7 @@ class DistanceLaw:
         return 0.0 if self.missing is None else self.missing.p_value(abs(beyond))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def distance_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     """One for each feature; none where there are no blocks."""
     blocks = reference.hold_out
@@ -78,7 +79,7 @@ def distance_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     return tuple(replace(law, law=together.get(j, law.law)) for j, law in enumerate(laws))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def score_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     """One for each posterior."""
     blocks = reference.hold_out

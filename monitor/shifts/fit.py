@@ -22,6 +22,7 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc
 
 from monitor.arrays import Labels, Matrix, Vector, present
+from monitor.limits import REFERENCES_READY
 from monitor.shifts.blocks import BlockSums, fold_of
 from monitor.shifts.categories import effective_size
 from monitor.shifts.moments import CoordinateBlock, Moments, ridged_inverse
@@ -140,7 +141,7 @@ class BlockMatches:
     """How many windows' lengths they make up: usually as many as there are blocks."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=REFERENCES_READY)
 def block_matches(moments: Moments) -> BlockMatches | None:
     """None where there are no blocks. A few milliseconds, once for each set of coordinates."""
     blocks = moments.blocks
@@ -317,7 +318,7 @@ def _wald(gap: Vector, variance: Matrix) -> float:
     return float(gap[:-1] @ inverse @ gap[:-1])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=REFERENCES_READY)
 def mix_beyond_sampling(blocks: BlockMatches) -> Matrix | None:
     """By how much the mix of the blocks varies more than by sampling: a covariance of shares; None where it does not,
     in blocks that do not differ otherwise either.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector, present
+from monitor.limits import RARELY_READY, REFERENCES_READY
 from monitor.priors import HoldOut
 from monitor.shifts import feature_map, novelty
 from monitor.shifts.blocks import Blocks, BlockSums
@@ -53,7 +54,7 @@ class Prepared:
         return column_name(self.features[number])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> Prepared:
     """Everything that windows will be held against; about a tenth of a second, once per reference and resolution."""
     if resolution is None:
@@ -112,13 +113,13 @@ def _sums(cut: Blocks, mapped: Matrix, labels: Labels, reference: ShiftReference
     return BlockSums.reduced(mapped, labels, cut.of_sample, cut, reference.source_priors.size)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=RARELY_READY)
 def part(reference: Prepared, coordinates: tuple[int, ...]) -> Moments:
     """The moments of some of the map's coordinates, kept with what follows from them."""
     return reference.moments.at(np.array(coordinates, dtype=np.int64))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=RARELY_READY)
 def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Moments]:
     """What is left of features and cosines when some columns are not looked at, and its moments.
 
@@ -133,7 +134,7 @@ def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Momen
     return at, _sampled_moments(rows, reference, slice(None))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=RARELY_READY)
 def blind_landscape(reference: Prepared, column: int) -> tuple[Labels, Landscape] | None:
     """Where the classes lie without a feature, and the other features' positions among the standardised ones; None
     where there is no other."""

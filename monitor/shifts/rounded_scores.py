@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.limits import REFERENCES_READY
 from monitor.shifts.resolution import EXACT, SINGLE, among, coarsened, decimals, thinned
 from monitor.tolerances import (
     COARSEST_SCORES,
@@ -164,7 +165,7 @@ def _near(scaled: Matrix, whole: Matrix, units: ArrayLike) -> Flags:
     return np.asarray((np.abs(scaled - whole) <= np.multiply(units, 2.0**-24)).all(axis=-1))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def _said(scores: RoundedScores, resolution: int) -> tuple[ByCell, ...]:
     """Of each class: the mean of what the reference's events said that are written alike.
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from monitor.arrays import Labels, Matrix, Vector
-from monitor.limits import SKETCH_CELLS, SKETCH_FEWEST, SKETCH_MOST
+from monitor.limits import REFERENCES_READY, SKETCH_CELLS, SKETCH_FEWEST, SKETCH_MOST
 from monitor.shifts.categories import mixed_shares
 from monitor.shifts.columns import Column, SortedColumn
 from monitor.shifts.profile import FeatureProfile
@@ -98,7 +98,7 @@ class _Cells:
     """Of all of them."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def _cells_of(columns: tuple[Column, ...], most: int) -> tuple[_Cells | None, ...]:
     """Of each number that the reference has values of; worked out once while the reference lives."""
     return tuple(

@@ -25,6 +25,7 @@ from itertools import repeat
 import numpy as np
 
 from monitor.arrays import Labels, Matrix, Vector
+from monitor.limits import REFERENCES_READY
 from monitor.shifts import fit
 from monitor.shifts.fit import BlockMatches
 from monitor.shifts.moments import Moments, ridged_inverse
@@ -152,7 +153,7 @@ class Lens:
         return self.rows / rows if varied is None else varied.relative(rows, self.moments.scale.size)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def lens(reference: Prepared) -> Lens:
     """Of the whole map; some ten milliseconds."""
     moments, coordinates = reference.moments, reference.moments.scale.size

@@ -89,6 +89,7 @@ def disturb(members: dict[int, Member], slot: int, rng: random.Random) -> None:
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(600)
 def test_brokers_that_stop_and_die_cost_nothing(tmp_path: Path) -> None:
     require_apache()
     replicated = dict.fromkeys(("offsets.topic.replication.factor", "transaction.state.log.replication.factor"), 2)
