@@ -181,7 +181,7 @@ def _are_shares(value: Any) -> bool:
     """Whether these are the posteriors of some events, however they are put into rows, and no numbers of classes."""
     try:
         shares = list(_numbers(value))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     events = round(sum(shares))
     fractions = all(map(_is_share, shares)) and not all(share in (0, 1) for share in shares)

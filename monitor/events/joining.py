@@ -40,6 +40,8 @@ _OVERHEAD = 512
 """Bytes of memory that a waiting record takes beside its own."""
 _LEAST_BYTES = 4 << 20
 _WITHIN = Duration(60_000_000)
+_NO_TIME = 2**63
+"""No number as large as this is one of a time, in any unit; Python's have no bound."""
 _PLACES = 64
 """Into so many pieces the reach is cut, at whose ends it is known where to read again."""
 
@@ -108,7 +110,7 @@ class JoinRule:
         if not all(type(value) in (str, int) for value in values):
             raise MisreadError(f"want a text or a whole number at {' and '.join(self.id)}")
         stamp = None if self.time_path is None else self.time_path.look(given)
-        stamp = float(stamp) if type(stamp) is int else stamp
+        stamp = float(stamp) if type(stamp) is int and abs(stamp) < _NO_TIME else stamp
         return Half(tuple(values), PARTS[said == self.response], record, stamp)
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.events import Joiner, JoinRule, Place, Reason
+from monitor.events import Decoder, Joiner, JoinRule, Place, Reason
 from monitor.ports import NEVER, RawBatch, Translated
 from monitor.ports.options import Duration
-from tests.events.shop import NOW
+from tests.events.shop import NOW, SHOP
 
 SECOND = 1_000_000
 RULE = JoinRule(("id",), "kind", "asked", "answered", "at", Duration(5 * SECOND), max_bytes=6_000)  # ten records or so
@@ -148,6 +148,25 @@ def test_a_request_without_an_id_is_rejected(id: object) -> None:
     assert [(bad.reason, bad.raw) for bad in rejected] == [(Reason.BAD_ID, record)]
     assert out.translated is not None
     assert list(out.translated.records) == []
+
+
+odd = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.just(10**400) | st.just([1])
+halves = st.fixed_dictionaries(
+    {"kind": st.sampled_from(["asked", "answered"]) | odd, "id": st.sampled_from([1, "a"]) | odd, "at": odd}
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.none() | st.binary(max_size=30) | halves, max_size=12))
+def test_whatever_comes_waits_is_handed_on_or_is_rejected_by_name(given: list[Any]) -> None:
+    some = [json.dumps(each).encode() if isinstance(each, dict) else each for each in given]
+    out, rejected = Joiner(RULE).join(RawBatch("p", some, np.arange(len(some)), len(some)), NOW)
+    assert {bad.reason for bad in rejected} <= {Reason.BAD_ID, Reason.REPEATED, Reason.UNMATCHED}
+    if some:
+        decoded = Decoder([SHOP]).decode(out, NOW)
+        assert out.translated is not None
+        seen = {bad.index for bad in decoded.rejected} | {int(row) for each in decoded.together for row in each.index}
+        assert seen == set(out.translated.index.tolist())
 
 
 def test_records_of_another_format_are_joined_as_what_they_say() -> None:
