@@ -550,9 +550,14 @@ SHORT_BLOCK = 0.25
 # believed to differ: so are 3 to 9 in 100 references of independent events, which their blocks' own law holds for too.
 EXCHANGEABLE = 2.5
 
-# Blocks below which nothing is made of how they differ: of two or three windows' lengths as many parts are known, and
-# what is known of so few windows a law with one or two degrees of freedom says: hardly anything is a shift then.
+# Blocks below which nothing is made of how they differ: of two or three windows' lengths as many parts are known.
 FEWEST_BLOCKS = 6
+
+# How much the logarithm of a statistic spreads between windows of real streams that nothing happened to (weather .47
+# and .52, air quality .67 and .79; of single features' distances .23 to .72), and what that is worth beside fewer than
+# ten windows of a stream's own, in degrees of freedom.
+USUAL_SPREAD = 0.5
+USUAL_SPREAD_WORTH = 4.0
 
 # A hold-out of fewer windows' lengths is cut into parts of them, and every verdict but `stable` says that it is short.
 WHOLE_BLOCKS = 10

@@ -13,15 +13,17 @@ Scores are believed as far as inputs look familiar:
 
     w_i ~ 1 / (M_i g_i)^2,   g = 1 for pi, min(dep, 6) for the others,      p = sum_i w_i c_i
 
-    half-width^2 = t_{.975, S-1}^2 (1 + 1/S) [h mean_k (sum_i w_i e_ik)^2 + 2 sum_i w_i (c_i - p)^2 + 8 delta^2]
+    half-width^2 = t_{.975, S-1}^2 (1 + 1/S) [h mean_k (sum_i w_i e_ik)^2 + 2 sum_i w_i (c_i - p)^2 + 8 delta^2 + u]
     h = min(max(dep, |p - pi|^2 / mean_k |p_k - pi|^2), 25),     p_k = sum_i w_i c_ik
     delta^2 = max(3/4 d^2 - 3 s^2 / K, 0),   d the difference of the mean error in the hold-out's two halves
+    u = 1 / ((m + 2) n),   m events of the hold-out, n of the window
 
 Inputs may be a thousand times as strange as usual, and the mix may be farther away than it ever was in the hold-out:
 what an estimate is worth there nobody has seen. To give up the scores altogether is no better than to believe them; the
 interval has to grow, in proportion to how far out the window lies. And errors that differ between the halves of the
 hold-out go on to do so: delta^2 is what half of its length adds, 8 times that what a walk adds in a hold-out and a half
-after its end. Figures beside the bounds, in `monitor.tolerances`.
+after its end. And scores that were right of all m events of the hold-out are wrong of one in m + 2 (Laplace), which
+makes the share of n events vary by u. Figures beside the bounds, in `monitor.tolerances`.
 
 In place of p = pi + beta (PCC - pi), beta = tau^2 / (tau^2 + sigma^2 dep), to which it comes down where the label-shift
 estimate is of no use and weights go by 1 / M: measured on seventeen streams (tests/bench/streams). Where the class mix
@@ -119,8 +121,9 @@ def _familiar(
     away = float(((priors - source) ** 2).sum() / max((usual**2).sum(axis=1).mean(), np.finfo(np.float64).eps))
     far = min(max(departure, away), WIDEST)
     apart = weights @ (candidates - priors) ** 2
+    unseen = 1 / ((float(blocks.events.sum()) + 2) * label_shift.events)
     squares = far * (off**2).mean(axis=0) + CANDIDATE_DISAGREEMENT * apart + ERRORS_GO_ON * _between_halves(off)
-    half = _reach(blocks.stretches) * np.sqrt(squares)
+    half = _reach(blocks.stretches) * np.sqrt(squares + unseen)
     shares = ", ".join(
         f"{name} {weight:.0%}" for name, weight in zip(CANDIDATES, weights, strict=True) if weight >= 0.005
     )

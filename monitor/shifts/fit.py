@@ -153,7 +153,7 @@ def block_matches(moments: Moments) -> BlockMatches | None:
     if law is not None and not blocks.whole_windows:
         # A window varies by more than its parts in directions in which these hardly show it.
         law = Law.of(_by_each_other(moments, blocks.joined, known)[0]).no_less_than(law)
-    elif law is not None:
+    if law is not None:
         law = law.worth(blocks.stretches)
     _, spread, _ = least_squares(moments.means.T, moments.means[0], known.sampling)
     return BlockMatches(

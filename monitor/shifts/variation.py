@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from monitor.arrays import Matrix, Vector
-from monitor.tolerances import SMALLEST_VARIANCE
+from monitor.tolerances import SMALLEST_VARIANCE, USUAL_SPREAD, USUAL_SPREAD_WORTH, WHOLE_BLOCKS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +55,17 @@ class Law:
         return replace(self, mean=max(self.mean, other.mean), spread=max(self.spread, other.spread))
 
     def worth(self, windows: int) -> "Law":
-        """The same where the blocks are parts of so many windows, which they know no better than these would."""
-        return self if windows == self.blocks else replace(self, blocks=windows, degrees=windows - 1)
+        """The same where the blocks are parts of so many windows, which they know no better than these would.
+
+        The spread of a few windows is hardly known, and by a law with one or two degrees of freedom nothing would ever
+        be a shift. It is drawn towards what it is on real streams: s^2 -> (d s_0^2 + v s^2) / (d + v), v + d degrees.
+        """
+        degrees = self.degrees if windows == self.blocks else windows - 1
+        if windows >= WHOLE_BLOCKS:
+            return replace(self, blocks=windows, degrees=degrees)
+        together = degrees + USUAL_SPREAD_WORTH
+        square = (USUAL_SPREAD_WORTH * USUAL_SPREAD**2 + degrees * self.spread**2) / together
+        return replace(self, spread=math.sqrt(square), blocks=windows, degrees=together)
 
     def p_value(self, statistic: float) -> float:
         """P(t_{K-1} > (ln T - mean) / (s sqrt(1 + 1/K)))."""

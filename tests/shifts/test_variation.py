@@ -169,6 +169,29 @@ def test_a_statistic_is_held_against_the_blocks_by_student_s_law() -> None:
     assert law.p_value(0.0) == 1.0
 
 
+def test_the_spread_of_a_few_windows_is_drawn_towards_that_of_real_streams() -> None:
+    logs = np.array([1.0, 1.1, 1.2, 1.3])
+    law = Law.of(np.exp(logs))
+    few = law.worth(4)
+    assert few.spread**2 == pytest.approx((4 * 0.5**2 + 3 * law.spread**2) / 7)
+    assert (few.blocks, few.degrees) == (4, 7)
+    assert law.worth(3).degrees == 6
+    many = Law.of(np.exp(np.linspace(1, 2, 12)))
+    assert many.worth(12).spread == many.spread
+    assert many.worth(10).spread == many.spread
+
+
+def test_a_hold_out_of_three_windows_calls_calm_windows_stable_and_finds_a_changed_unit() -> None:
+    known = reference(0.25, number=3)
+    assert set(verdicts(known, windows(12, 0.25))) == {Verdict.STABLE}
+
+    def inches(x):
+        x[:, 1] *= 2.54
+
+    found = verdicts(known, windows(12, 0.25, inches))
+    assert sum(verdict is not Verdict.STABLE for verdict in found) >= 8
+
+
 def test_spreads_that_are_alike_become_one_and_of_others_only_the_narrowest_widen() -> None:
     rng = np.random.default_rng(0)
     alike = alike_spreads([Law.of(np.exp(rng.normal(size=12))) for _ in range(30)])
