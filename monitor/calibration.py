@@ -22,9 +22,9 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, softmax
+from scipy.special import expit, log_expit
 
-from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.arrays import Flags, Labels, Matrix, Vector, row_maxima, row_sums
 from monitor.errors import InputError
 from monitor.limits import CALIBRATION_ROWS
 from monitor.quality import log_loss, log_losses
@@ -192,13 +192,13 @@ def balance(posteriors: Matrix, prevalence: Vector) -> Vector:
 
     def objective(w: Vector) -> float:
         shifted = z + w
-        top = shifted.max(axis=1)
-        return float(prevalence @ w - np.mean(top + np.log(np.exp(shifted - top[:, None]).sum(axis=1))))
+        top = row_maxima(shifted)
+        return float(prevalence @ w - np.mean(top + np.log(row_sums(np.exp(shifted - top[:, None])))))
 
     w = np.zeros(prevalence.size)
     value = objective(w)
     for _ in range(50):
-        q = softmax(z + w, axis=1)
+        q = _softmax(z + w)
         mean = q.mean(axis=0)
         gradient = prevalence - mean
         if np.abs(gradient).max() < BALANCE_ERROR:
@@ -230,7 +230,7 @@ def _floored(posteriors: Matrix) -> Matrix:
 
 def _weighted(posteriors: Matrix, log_weights: Vector) -> Matrix:
     weighted = posteriors * np.exp(log_weights)
-    return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
+    return np.asarray(weighted / row_sums(weighted)[:, None])
 
 
 def _fit_scaled(posteriors: Matrix, labels: Labels, shared_slope: bool, biased: bool) -> Parameters:
@@ -268,20 +268,27 @@ def _fit_softmax(z: Matrix, labels: Labels, shared_slope: bool, biased: bool) ->
 def _likelihood(z: Matrix, labels: Labels) -> tuple[float, Matrix]:
     """-sum_i log q_i of the labels, and q = softmax(z), each exponential taken once; z is given up."""
     own = z[np.arange(labels.size), labels]
-    most = z.max(axis=1, keepdims=True)
-    z -= most
+    most = row_maxima(z)
+    z -= most[:, None]
     q = np.exp(z, out=z)
-    total = q.sum(axis=1, keepdims=True)
-    q /= total
-    return float((most[:, 0] + np.log(total[:, 0]) - own).sum()), q
+    total = row_sums(q)
+    q /= total[:, None]
+    return float((most + np.log(total) - own).sum()), q
+
+
+def _softmax(z: Matrix) -> Matrix:
+    """exp(z) with rows that sum to one."""
+    q = np.exp(z - row_maxima(z)[:, None])
+    q /= row_sums(q)[:, None]
+    return q
 
 
 def _apply_scaled(posteriors: Matrix, parameters: Parameters) -> Matrix:
-    return _softmax(np.log(_floored(posteriors)), parameters)
+    return _scaled(np.log(_floored(posteriors)), parameters)
 
 
-def _softmax(z: Matrix, parameters: Parameters) -> Matrix:
-    return np.asarray(softmax(z * parameters["slopes"] + parameters["intercepts"], axis=1))
+def _scaled(z: Matrix, parameters: Parameters) -> Matrix:
+    return _softmax(z * parameters["slopes"] + parameters["intercepts"])
 
 
 def _logits(posteriors: Matrix) -> Matrix:
@@ -311,7 +318,7 @@ def _fit_matrix(posteriors: Matrix, labels: Labels) -> Parameters:
 
 
 def _apply_matrix(posteriors: Matrix, parameters: Parameters) -> Matrix:
-    return np.asarray(softmax(_centred_logs(posteriors) @ parameters["matrix"] + parameters["intercepts"], axis=1))
+    return _softmax(_centred_logs(posteriors) @ parameters["matrix"] + parameters["intercepts"])
 
 
 def _centred_logs(posteriors: Matrix) -> Matrix:
@@ -445,7 +452,7 @@ METHODS: Mapping[str, Method] = {  # the simplest first: "auto" takes them in th
     "matrix": Method(_fit_matrix, _apply_matrix, _matrix_map),
     "isotonic": Method(_fit_isotonic, _apply_isotonic, _isotonic_map),
     "margin-platt": Method(_of_margins(_fit_sigmoids), _sigmoids, _platt_map),
-    "margin-softmax": Method(_of_margins(lambda z, y: _fit_softmax(z, y, True, True)), _softmax, _scaled_map),
+    "margin-softmax": Method(_of_margins(lambda z, y: _fit_softmax(z, y, True, True)), _scaled, _scaled_map),
 }
 MARGIN_METHODS = frozenset({"margin-platt", "margin-softmax"})
 """Those whose scores are margins: one sigmoid for each class, as the second paper has it, or a softmax of all of them,

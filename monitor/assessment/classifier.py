@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from monitor import recalibration
-from monitor.arrays import Vector, frozen_matrix, frozen_vector
+from monitor.arrays import Vector, column_sums, frozen_matrix, frozen_vector
 from monitor.assessment import message as result
 from monitor.assessment import reasons, to_message
 from monitor.assessment.baseline import Baseline, baselines
@@ -195,7 +195,8 @@ def _assessed(
     beyond = diagnosis.unknown if verdict is Verdict.UNKNOWN_CLASS else None
     if beyond is not None:
         chosen = known_mix(calibrated.alone(), reference, reference.estimator, ready, beyond)
-    mix = published(verdict, diagnosis, chosen, posteriors.mean(axis=0), reference)
+    mean = column_sums(posteriors) / len(posteriors)
+    mix = published(verdict, diagnosis, chosen, mean, reference)
     words = reasons.reasons(
         verdict,
         diagnosis,
@@ -267,7 +268,7 @@ def _assessment(
         events=window.events,
         counts=window.counts,
         unusable=0,
-        missing_values=0 if window.features is None else int(np.isnan(window.features).sum()),
+        missing_values=0 if window.features is None else int(np.count_nonzero(np.isnan(window.features))),
         verdict=verdict,
         reasons=told,
         classes=reference.classes,

@@ -107,7 +107,9 @@ def held_against(
     counts = (factors >= wanted) & beyond
     # Among the classes that are left something has to have moved, not only in the mix as a whole.
     whole = cohen_w(p, pi) >= rule.floor and bool(beyond.any() or not left_out.any())
-    k = max(range(free.size), key=lambda k: (bool(counts[k]), -float(p_values[free[k]]), float(factors[k])))
+    # Of two classes both moved by as much, but for rounding: the rarer one's factor is the greater.
+    clearly = [float(f"{p_value:.9e}") for p_value in p_values[free]]
+    k = max(range(free.size), key=lambda k: (bool(counts[k]), -clearly[k], float(factors[k])))
     y = free[k]
     statistic = float(np.abs(p[k] - pi[k]))
     return MixMove(float(factors[k]), float(wanted[k]), statistic, float(p_values[y]), whole or bool(counts.any()))

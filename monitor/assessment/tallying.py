@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.arrays import Flags, Labels
+from monitor.arrays import Flags, Labels, row_sums
 from monitor.assessment.classifier_view import AssessedReference
 from monitor.errors import InputError
 from monitor.priors import tallied as sums_tallied
@@ -60,10 +60,11 @@ def usable(window: Window, reference: AssessedReference) -> Flags:
     if window.features is not None and columns and window.features.shape[1] != columns:
         raise InputError(f"features: want {columns} columns, got {window.features.shape[1]}")
     with np.errstate(over="ignore"):
-        sums = g.sum(axis=1)
+        sums = row_sums(g)
     if reference.margins:
         return np.asarray(np.isfinite(sums))
-    return np.asarray((sums < SINGLE.max) & (sums > SINGLE.tiny) & (g >= 0).all(axis=1))
+    meant = (sums < SINGLE.max) & (sums > SINGLE.tiny)
+    return np.asarray(meant if g.min(initial=0.0) >= 0 else meant & (g >= 0).all(axis=1))
 
 
 def _basis(reference: AssessedReference) -> str:

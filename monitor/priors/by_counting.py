@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from monitor.arrays import Matrix, Vector
+from monitor.arrays import Matrix, Vector, column_sums
 from monitor.limits import REFERENCES_READY
 from monitor.priors import counting
 from monitor.priors.estimate import (
@@ -42,7 +42,7 @@ def _average(window: Window, reference: ReferenceView) -> PriorEstimate:
     if g.shape[0] == 0:
         return no_events("pcc", reference.source_priors, dropped)
     more, events = beside_rows(window, POSTERIORS.name)
-    return counting.averaged(g.sum(axis=0) + more, g.shape[0] + events, dropped)
+    return counting.averaged(column_sums(g) + more, g.shape[0] + events, dropped)
 
 
 def _confusion(hold_out: HoldOut) -> Statistics:

@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from monitor.arrays import Labels, Matrix, Vector
+from monitor.arrays import Labels, Matrix, Vector, column_sums, pseudo_inverse
 from monitor.errors import InputError
 from monitor.limits import KERNEL_ROWS, MAP_BLOCK_VALUES, REFERENCES_READY
 from monitor.priors import intervals, maps, matching
@@ -96,15 +96,18 @@ class _Matching:
             features = features[usable(window.posteriors)]
         if g.shape[0] == 0:
             return no_events(method, reference.source_priors, dropped)
-        total = np.zeros(kept["projection"].shape[1])
-        for begin, end in row_blocks(g.shape[0], total.size):
-            part = None if features is None else features[begin:end]
-            x = g[begin:end] if self.raw else maps.inputs(kept, self.space, g[begin:end], part)
-            total += self.feature_map.apply(kept, x).sum(axis=0)
         more, events = beside_rows(window, self.feature_map.name) if self.raw else (0.0, 0)
         events += g.shape[0]
-        estimate = from_mean(_geometry(reference, self.name), (total + more) / events, events, soft)
+        total = sum(column_sums(self.feature_map.values(kept, block)) for block in self._blocks(kept, g, features))
+        mean = self.feature_map.linear(kept, (total + more) / events)
+        estimate = from_mean(_geometry(reference, self.name), mean, events, soft)
         return replace(estimate, method=method, dropped=dropped)
+
+    def _blocks(self, kept: Kept, g: Matrix, features: Matrix | None) -> Iterator[Matrix]:
+        """The map's input, a cache-sized block at a time."""
+        for begin, end in row_blocks(g.shape[0], kept["projection"].shape[1]):
+            part = None if features is None else features[begin:end]
+            yield g[begin:end] if self.raw else maps.inputs(kept, self.space, g[begin:end], part)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,8 +129,7 @@ class Geometry:
         """The geometry of the statistics that `reduce` gives."""
         gram, means = kept["gram"], kept["projection"]
         softly = matching.lambda_min(means) > SINGULAR * float((means**2).sum())
-        inverse: Matrix = np.asarray(np.linalg.pinv(gram, rcond=SINGULAR, hermitian=True), dtype=np.float64)
-        return cls(kept, constrained_inverse(gram), inverse, identifiable(gram), softly)
+        return cls(kept, constrained_inverse(gram), pseudo_inverse(gram, SINGULAR), identifiable(gram), softly)
 
 
 @lru_cache(maxsize=REFERENCES_READY)
@@ -145,7 +147,7 @@ def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, count
     means = sums / counts[:, None]
     gram = means @ means.T
     influence = constrained_inverse(gram) @ means
-    shortfall = np.linalg.pinv(gram, rcond=SINGULAR, hermitian=True).sum(axis=0)
+    shortfall = pseudo_inverse(gram, SINGULAR).sum(axis=0)
     first, second = np.zeros((classes, classes + 1)), np.zeros((classes, classes + 1))
     mixed, norms = np.zeros((classes, classes)), np.zeros(classes)
     for b, e in blocks:

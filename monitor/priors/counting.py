@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from monitor.arrays import Matrix, Vector
+from monitor.arrays import Matrix, Vector, column_sums, row_maxima
 from monitor.errors import InputError
 from monitor.priors import intervals
 from monitor.priors.estimate import PriorEstimate, no_events, positive_priors, usable_rows, without_interval
@@ -54,17 +54,15 @@ class Rates:
 
 def predictions(posteriors: Matrix) -> Matrix:
     """One-hot predictions; a tie is shared, so that the order of the classes decides nothing."""
-    hits = posteriors == posteriors.max(axis=1, keepdims=True, initial=-np.inf)
-    shares = hits.sum(axis=1, keepdims=True)
-    return np.asarray(hits / np.maximum(shares, 1))
+    hits: Matrix = (posteriors == row_maxima(posteriors)[:, None]).astype(np.float64)
+    if np.count_nonzero(hits) > len(hits):
+        hits /= np.maximum(hits.sum(axis=1, keepdims=True), 1)
+    return hits
 
 
 def counts(posteriors: Matrix) -> Vector:
     """How many events are predicted as each class; a tie counts in parts."""
-    hits = posteriors == posteriors.max(axis=1, keepdims=True, initial=-np.inf)
-    if np.count_nonzero(hits) == posteriors.shape[0]:
-        return np.asarray(hits.sum(axis=0, dtype=np.float64))
-    return np.asarray(predictions(posteriors).sum(axis=0))
+    return column_sums(predictions(posteriors))
 
 
 def classify_and_count(predicted_counts: ArrayLike) -> PriorEstimate:
@@ -80,7 +78,7 @@ def probabilistic(posteriors: ArrayLike) -> PriorEstimate:
     g, dropped = usable_rows(posteriors)
     if g.shape[0] == 0:
         return _nothing_counted("pcc", g.shape[1], dropped)
-    return averaged(g.sum(axis=0), g.shape[0], dropped)
+    return averaged(column_sums(g), g.shape[0], dropped)
 
 
 def averaged(sums: Vector, events: int, dropped: int = 0) -> PriorEstimate:

@@ -8,13 +8,16 @@ free, walks to the first bound that it meets, and frees the class with the most 
 falls strictly, so no set of free classes occurs twice: it ends, at the solution.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.arrays import Flags, Matrix, Vector
+from monitor.arrays import Flags, Matrix, Vector, pseudo_inverse
 from monitor.errors import InputError
 from monitor.tolerances import SIMPLEX_VIOLATION, SINGULAR
+
+SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,9 +35,10 @@ def minimise(gram: Matrix, linear: Vector, start: Vector | None = None) -> Simpl
     size = linear.size
     if size == 0 or gram.shape != (size, size):
         raise InputError(f"gram: want shape ({size}, {size}) with at least one class, got {gram.shape}")
-    if not (np.isfinite(gram).all() and np.isfinite(linear).all()):
+    largest = float(np.abs(gram).max()), float(np.abs(linear).max())
+    if not all(map(math.isfinite, largest)):
         raise InputError("gram, linear: want finite numbers")
-    scale = max(float(np.abs(gram).max()), float(np.abs(linear).max()), np.finfo(np.float64).tiny)
+    scale = max(*largest, SMALLEST)
     gram, linear = gram / scale, linear / scale
     x = _clipped(gram, linear) if start is None else np.array(start)
     free = x > 0
@@ -83,7 +87,7 @@ def constrained_inverse(gram: Matrix) -> Matrix:
     """
     size = gram.shape[0]
     centring = np.eye(size) - 1.0 / size
-    return np.asarray(np.linalg.pinv(centring @ gram @ centring, rcond=SINGULAR, hermitian=True))
+    return pseudo_inverse(centring @ gram @ centring, SINGULAR)
 
 
 def _clipped(gram: Matrix, linear: Vector) -> Vector:
@@ -101,10 +105,10 @@ def _on_free(gram: Matrix, linear: Vector, x: Vector, free: Flags) -> tuple[Vect
     """
     index = np.flatnonzero(free)
     count = index.size
-    system = np.ones((count + 1, count + 1))
-    system[:count, :count] = gram[np.ix_(index, index)]
+    system, right = np.ones((count + 1, count + 1)), np.empty(count + 1)
+    system[:count, :count] = gram if count == x.size else gram[index[:, None], index]
     system[count, count] = 0.0
-    right = np.append(linear[index] - gram[index] @ x, 1.0 - x.sum())
+    right[:count], right[count] = (linear - gram @ x)[index], 1.0 - x.sum()
     try:
         step = np.linalg.solve(system, right)
         exact = bool(np.abs(system @ step - right).max() <= 1e-12 and np.abs(step).max() < 1e6)
@@ -120,7 +124,7 @@ def _on_free(gram: Matrix, linear: Vector, x: Vector, free: Flags) -> tuple[Vect
 def _walk(x: Vector, target: Vector, free: Flags, blocked: Flags) -> tuple[Vector, Flags]:
     """Go from x towards the target until the first blocked class reaches zero, and bind it there."""
     index = np.flatnonzero(blocked)
-    shares = x[index] / np.maximum(x[index] - target[index], np.finfo(np.float64).tiny)
+    shares = x[index] / np.maximum(x[index] - target[index], SMALLEST)
     share = float(min(shares.min(), 1.0))
     moved = np.where(free, x + share * (target - x), 0.0)
     bound = index[shares <= share]

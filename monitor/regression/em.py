@@ -6,7 +6,7 @@ import numpy as np
 
 from monitor.arrays import Flags, Labels, Vector
 from monitor.regression.links import Model
-from monitor.regression.maximise import Cube, FitParameters, FitProblem, maximise
+from monitor.regression.maximise import Cube, FitParameters, FitProblem, maximise, product
 from monitor.regression.mixture import HALF_LOG_TWO_PI
 from monitor.tolerances import LIKELIHOOD_LEFT, REGRESSION_STEPS, SCREENED_STARTS, SCREENING_STEPS
 
@@ -29,7 +29,7 @@ class Climb:
 
 def expect(problem: FitProblem, state: FitParameters) -> tuple[Cube, Vector]:
     """The E-step, eq 2.7, times the events' weights, (S, K, n); and the log-likelihood, eq 2.4, (S,)."""
-    means = np.matmul(state.coefficients, problem.design.transpose(0, 2, 1))
+    means = product(state.coefficients, problem.design.transpose(0, 2, 1))
     with np.errstate(divide="ignore"):  # a share that EM drove to zero stays there
         offset = np.log(state.weights) - np.log(state.sigmas) - HALF_LOG_TWO_PI
     logs = (problem.target - means) / state.sigmas[..., None]

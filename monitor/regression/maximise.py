@@ -94,6 +94,13 @@ def pose(design: Cube, target: Cube, reference: FitParameters, event_weights: Cu
     return FitProblem(rows, values, weights, reference, products, columns, rest - slopes, ridge)
 
 
+def product(left: Cube, right: Cube) -> Cube:
+    """The matrix product of every start; rows that all starts share are read once for all."""
+    if len(right) > 1:
+        return np.asarray(np.matmul(left, right))
+    return np.asarray((left.reshape(-1, left.shape[2]) @ right[0]).reshape(*left.shape[:2], -1))
+
+
 def maximise(
     problem: FitProblem, link: Link, shares: Cube, state: FitParameters, cycles: int = 1
 ) -> tuple[Cube, Matrix]:
@@ -220,14 +227,12 @@ def _free(problem: FitProblem, shares: Cube) -> tuple[Cube, Matrix]:
 def _residual_sums(problem: FitProblem, shares: Cube) -> tuple[Cube, Cube, Matrix]:
     """X'TX, X'T(y - X beta) and (y - X beta)'T(y - X beta) of every start and component, at the reference's beta."""
     width = problem.design.shape[2]
-    # Where all starts share the rows, these are read once for all.
-    together = shares.reshape(1, -1, shares.shape[2]) if len(problem.products) == 1 else shares
-    sums = np.matmul(together, problem.products).reshape(*shares.shape[:2], -1)
+    sums = product(shares, problem.products)
     first, second = np.triu_indices(width)
     grams = np.empty((*shares.shape[:2], width, width))
     grams[..., first, second] = grams[..., second, first] = sums
     weighted = shares * problem.unexplained
-    return grams, np.matmul(weighted, problem.design), np.sum(weighted * problem.unexplained, axis=2)
+    return grams, product(weighted, problem.design), np.sum(weighted * problem.unexplained, axis=2)
 
 
 def _noise(squares: Matrix, counts: Matrix, current: Matrix, reference: Vector | Matrix) -> Matrix:

@@ -15,6 +15,7 @@ from monitor.shifts import ks
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.ranks import Places, places, side_by_side
 from monitor.shifts.resolution import EXACT, coarsened
+from monitor.shifts.rising import RisingColumns
 
 QUANTILES = 32
 """At which distribution functions are looked at where nothing depends on the last digit: they change by 3 % between."""
@@ -49,11 +50,11 @@ class SortedColumn:
 
     def weights(self, priors: Vector) -> Vector:
         """The weight of each sorted value when the classes have these priors."""
-        return self._of_class(priors).take(self.labels)
+        return np.asarray(np.maximum(priors, 0.0) * (1 - self.missing) * self.per_kept).take(self.labels)
 
     def rising(self, priors: Vector) -> Vector:
         """F_r before the first and at every value when the classes have these priors."""
-        return ks.steps_by_class(self._of_class(priors), self.labels)
+        return ks.steps(self.weights(priors))
 
     def rising_as_it_is(self) -> Vector:
         """The same by the reference's own class mix."""
@@ -71,10 +72,6 @@ class SortedColumn:
         counts = np.bincount(self.labels * QUANTILES + cell, minlength=classes * QUANTILES)
         rising = np.cumsum(counts.reshape(classes, QUANTILES), axis=1)
         return np.asarray(rising / np.maximum(rising[:, -1:], 1))
-
-    def _of_class(self, priors: Vector) -> Vector:
-        """The weight of a value of each class."""
-        return np.asarray(np.maximum(priors, 0.0) * (1 - self.missing) * self.per_kept)
 
 
 Column = SortedColumn | FeatureProfile
@@ -121,9 +118,20 @@ class KnownColumns:
         return side_by_side([column.places for column in self.numbers])
 
     @cached_property
-    def rising_as_it_is(self) -> tuple[Vector, ...]:
-        """F_r of the numbers by the reference's own class mix."""
-        return tuple(column.rising_as_it_is() for column in self.numbers)
+    def rising(self) -> RisingColumns:
+        """F_r of the numbers, at any class mix."""
+        return RisingColumns([column.labels for column in self.numbers], self.missing.shape[1])
+
+    @cached_property
+    def rising_as_it_is(self) -> Vector:
+        """The same by the reference's own class mix, one column behind the other; NaN where it has no value."""
+        each = (column.rising_as_it_is() if column.values.size else np.array([np.nan]) for column in self.numbers)
+        return np.concatenate(list(each))
+
+    def weights(self, priors: Vector) -> Matrix:
+        """What a value of each class weighs when the classes have these priors, a row for each number."""
+        kept = 1 - self.missing[self.numbers_at]
+        return np.asarray(np.maximum(priors, 0.0) * kept * [column.per_kept for column in self.numbers])
 
     @cached_property
     def by_class(self) -> Matrix:

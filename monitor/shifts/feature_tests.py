@@ -174,8 +174,9 @@ def _compare_numbers(
         # A Kolmogorov distance of a Gaussian process is governed by its largest variance, which is 1/4 per value; an
         # uncertain mix adds that of F_r(x) = sum_y p_y F_y(x): max_x F(x)' V F(x).
         sizes = np.divide(1.0, 1 / np.maximum(sizes, 1e-300) + 4 * by_mix, out=sizes, where=sizes > 0)
-    plain = seen.numbers.distances(columns.rising_as_it_is)
-    beyond = seen.numbers.distances([column.rising(priors) for column in columns.numbers])
+    ranks, rising = (seen.numbers.upto, seen.numbers.below), columns.rising
+    plain = seen.numbers.distances(*(columns.rising_as_it_is.take(at + rising.starts) for at in ranks))
+    beyond = seen.numbers.distances(*rising.at(columns.weights(priors), *ranks))
     p_values = ks.series_p([plain, beyond], [columns.class_counts[at].sum(axis=1), sizes], n)
     found.n[at], found.plain_distance[at], found.distance[at], found.statistic[at] = n, plain, beyond, beyond
     found.plain_p[at], found.p_value[at] = np.where((n > 0) & (kept > 0), p_values, 1.0)

@@ -21,11 +21,11 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import chdtrc, fdtrc
 
-from monitor.arrays import Labels, Matrix, Vector, present
+from monitor.arrays import Labels, Matrix, Vector, present, pseudo_inverse
 from monitor.limits import REFERENCES_READY
 from monitor.shifts.blocks import BlockSums, fold_of
 from monitor.shifts.categories import effective_size
-from monitor.shifts.moments import CoordinateBlock, Moments, ridged_inverse
+from monitor.shifts.moments import CoordinateBlock, Moments, ridge, ridged, ridged_inverse
 from monitor.shifts.variation import Law, Variation, shrunk
 from monitor.tolerances import (
     COVARIANCE_PRIOR_ROWS,
@@ -88,20 +88,24 @@ def match(moments: Moments, mean: Vector, events: int) -> Match:
     Where blocks of the hold-out differ by more than samples do, directions weigh by V in place of C, and T is held
     against its values in the blocks. The effect is what is left over beyond sampling error in either case.
     """
-    a, b, priors = moments.means.T, mean, moments.source_priors
+    # As shares sum to one only differences from the mean of the classes matter; what all have in common may be large.
+    centre = moments.means.mean(axis=0)
+    a, b = (moments.means - centre).T, mean - centre
     varied, law = _between_blocks(moments)
-    for _ in range(2):
-        covariance = _covariance(moments, priors, events)
-        sampling = ridged_inverse(covariance)
-        comparable = comparable_rows(moments.class_counts, priors, events)
-        weights = sampling if varied is None else varied.inverse(sampling, comparable)
-        free, spread, identified = least_squares(a, b, weights)
-        priors = simplex(free)
-    projector = np.eye(b.size) - a @ spread
+    priors = _begun(moments, a, b, events, varied)
+    covariance = _covariance(moments, priors, events)
+    sampling = ridged_inverse(covariance)
+    comparable = comparable_rows(moments.class_counts, priors, events)
+    weights = sampling if varied is None else varied.inverse(sampling, comparable)
+    free, spread, identified = least_squares(a, b, weights @ a)
+    priors = simplex(free)
     residual = b - a @ free
     statistic = float(residual @ sampling @ residual)
-    residual_covariance = projector @ covariance @ projector.T
-    null = _null(sampling @ residual_covariance, statistic, rows_behind(moments, priors, events))
+    of_priors = spread @ covariance @ spread.T
+    # P C P' = C - A K' - K A' with K = C S' - A S C S' / 2, S = dp^ / db; and W C = 1 - ridge W.
+    k = covariance @ spread.T - a @ of_priors / 2
+    product = np.eye(b.size) - ridge(covariance) * sampling - (sampling @ a) @ k.T - (sampling @ k) @ a.T
+    null = _null(product, statistic, rows_behind(moments, priors, events))
     effect = float(np.sqrt(max(statistic - null.mean, 0.0) / (null.inflation * comparable)))
     p_value, usual = null.p_value, float(null.mean)
     if law is not None:
@@ -110,7 +114,7 @@ def match(moments: Moments, mean: Vector, events: int) -> Match:
     return Match(
         priors=priors,
         free=free,
-        covariance=spread @ covariance @ spread.T,
+        covariance=of_priors,
         statistic=statistic,
         p_value=p_value,
         effect=effect,
@@ -119,6 +123,18 @@ def match(moments: Moments, mean: Vector, events: int) -> Match:
         departure=max(float(statistic / usual), 1.0) if usual > 0 else 1.0,
         natural=law is not None,
     )
+
+
+def _begun(moments: Moments, a: Matrix, b: Vector, events: int, varied: Variation | None) -> Vector:
+    """The class mix by the covariance at the source priors."""
+    priors = moments.source_priors
+    covariance = _covariance(moments, priors, events)
+    if varied is None:
+        weighted: Matrix = np.asarray(np.linalg.solve(ridged(covariance), a), dtype=np.float64)
+    else:
+        rows = comparable_rows(moments.class_counts, priors, events)
+        weighted = varied.inverse(ridged_inverse(covariance), rows) @ a
+    return simplex(least_squares(a, b, weighted)[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +171,7 @@ def block_matches(moments: Moments) -> BlockMatches | None:
         law = Law.of(_by_each_other(moments, blocks.joined, known)[0]).no_less_than(law)
     if law is not None:
         law = law.worth(blocks.stretches)
-    _, spread, _ = least_squares(moments.means.T, moments.means[0], known.sampling)
+    _, spread, _ = least_squares(moments.means.T, moments.means[0], known.sampling @ moments.means.T)
     return BlockMatches(
         variation=shrunk(known.scaled, known.products, float(known.rows.mean())) if known.varied else None,
         law=law,
@@ -172,7 +188,7 @@ def _by_each_other(moments: Moments, blocks: BlockSums, known: "_Scatter") -> tu
     means, seen, left = blocks.of_others / moments.scale, blocks.means / moments.scale, blocks.counts_of_others
     statistics, gaps = np.zeros(len(seen)), np.zeros((len(seen), moments.source_priors.size))
     for k, weights in enumerate(_by_others(moments, known, blocks)):
-        free, _, _ = least_squares(means[k].T, seen[k], weights)
+        free, _, _ = least_squares(means[k].T, seen[k], weights @ means[k].T)
         residual = seen[k] - means[k].T @ free
         statistics[k] = residual @ weights @ residual
         gaps[k] = free - left[k] / left[k].sum()
@@ -314,8 +330,7 @@ def mix_moved(found: Match, moments: Moments, hold_out_events: float, events: in
 
 def _wald(gap: Vector, variance: Matrix) -> float:
     """g' V^-1 g. Sums to zero in every direction that matters: one class fewer says the same."""
-    inverse = np.linalg.pinv(variance[:-1, :-1], rcond=1e-10, hermitian=True)
-    return float(gap[:-1] @ inverse @ gap[:-1])
+    return float(gap[:-1] @ pseudo_inverse(variance[:-1, :-1], 1e-10) @ gap[:-1])
 
 
 @lru_cache(maxsize=REFERENCES_READY)
@@ -353,12 +368,12 @@ def _covariance(moments: Moments, priors: Vector, events: int) -> Matrix:
     return np.asarray(np.tensordot(weights, moments.within, axes=1))
 
 
-def least_squares(a: Matrix, b: Vector, weights: Matrix) -> tuple[Vector, Matrix, bool]:
-    """p^ with sum 1, d p^ / d b, and whether all classes could be told apart."""
+def least_squares(a: Matrix, b: Vector, weighted: Matrix) -> tuple[Vector, Matrix, bool]:
+    """p^ with sum 1, d p^ / d b, and whether all classes could be told apart; `weighted` is W A."""
     classes = a.shape[1]
     centring = np.eye(classes) - 1.0 / classes
-    inverse, identified = _seen_inverse(centring @ (a.T @ weights @ a) @ centring)
-    spread: Matrix = inverse @ a.T @ weights
+    inverse, identified = _seen_inverse(centring @ (a.T @ weighted) @ centring)
+    spread: Matrix = inverse @ weighted.T
     even = np.ones(classes) / classes
     free: Vector = even + spread @ (b - a @ even)
     return free, spread, identified

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import kolmogorov
 
-from monitor.arrays import Labels, Vector
+from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
 
 Method = Literal["asymptotic", "exact"]
@@ -110,23 +110,16 @@ def merge_sorted(reference: Vector, ranked: Vector, missing: int = 0) -> Merged:
 def steps(weights: Vector) -> Vector:
     """F_r before the first and at every reference value, from weights in the order of the sorted values."""
     total = weights.sum()
-    return _added_up(_in_fixed_point(weights, total)) if total > 0 else np.zeros(weights.size + 1)
+    return added_up(in_fixed_point(weights, total)) if total > 0 else np.zeros(weights.size + 1)
 
 
-def steps_by_class(weights: Vector, labels: Labels) -> Vector:
-    """The same where the values of a class weigh the same: from the weight of each class, and the class of each value.
-
-    Two passes over the values in place of six.
-    """
-    total = weights.take(labels).sum()
-    return _added_up(_in_fixed_point(weights, total).take(labels)) if total > 0 else np.zeros(labels.size + 1)
+def in_fixed_point(weights: Matrix, total: ArrayLike) -> Labels:
+    """Weights as whole numbers: the total is `FIXED_ONE`."""
+    return np.asarray(np.rint(weights * (FIXED_ONE / np.asarray(total))).astype(np.int64))
 
 
-def _in_fixed_point(weights: Vector, total: float) -> Labels:
-    return np.asarray(np.rint(weights * (FIXED_ONE / total)).astype(np.int64))
-
-
-def _added_up(weights: Labels) -> Vector:
+def added_up(weights: Labels) -> Vector:
+    """The running sum of weights in fixed point, 0 first."""
     rising = np.zeros(weights.size + 1, dtype=np.int64)
     np.cumsum(weights, out=rising[1:])
     return np.asarray(rising * (1 / FIXED_ONE))

@@ -90,9 +90,8 @@ def moments_of(mapped: Matrix, labels: Labels, source_priors: Vector, fold: Labe
     classes, coordinates = source_priors.size, mapped.shape[1]
     counts = np.bincount(labels, minlength=classes).astype(np.float64)
     folds = 0 if fold is None else FOLDS
-    anywhere = np.diag(mapped.var(axis=0)) if len(mapped) else np.zeros((coordinates, coordinates))
     means = np.zeros((classes, coordinates))
-    scatter = np.tile(anywhere, (classes, 1, 1))
+    scatter = np.zeros((classes, coordinates, coordinates))
     parts, sizes = np.zeros((folds, classes, coordinates, coordinates)), np.zeros((folds, classes))
     for y in range(classes):
         rows = mapped[labels == y]
@@ -111,6 +110,7 @@ def moments_of(mapped: Matrix, labels: Labels, source_priors: Vector, fold: Labe
                 total = own.sum(axis=0)
                 parts[g, y] = of_fold + np.outer(total, total) / max(counts[y] - len(own), 1.0)
                 sizes[g, y] = len(own)
+    scatter += np.diag(_variances(scatter, means, counts))
     scale = np.sqrt(np.diag(scatter.sum(axis=0) / counts.sum()))
     scale = np.where(scale > CONSTANT_SPREAD, scale, 1.0)
     means, within = means / scale, _within(scatter, counts) / np.outer(scale, scale)
@@ -124,6 +124,13 @@ def moments_of(mapped: Matrix, labels: Labels, source_priors: Vector, fold: Labe
     return Moments(scale, means, within, source_priors, counts, kurtosis, without=without)
 
 
+def _variances(scatter: NDArray[np.float64], means: Matrix, counts: Vector) -> Vector:
+    """Of all rows together: within the classes, and of their means."""
+    rows = max(float(counts.sum()), 1.0)
+    between = counts @ (means - counts @ means / rows) ** 2
+    return np.asarray((np.einsum("yjj->j", scatter) + between) / rows)
+
+
 def _kurtosis(centred: Matrix, covariance: Matrix) -> float:
     """E[q^2] / (d (d + 2)) with q = z' W z, d = E[q]: Mardia's (1970), 1 for normal rows; at least that.
 
@@ -134,10 +141,19 @@ def _kurtosis(centred: Matrix, covariance: Matrix) -> float:
     return max(float((q**2).mean()) / (mean * (mean + 2)), 1.0) if mean > 0 else 1.0
 
 
+def ridge(covariance: Matrix) -> float:
+    """What is added to every variance, so that directions that hardly vary count no more than they can be known."""
+    return FIT_RIDGE * max(float(np.trace(covariance)) / len(covariance), SMALLEST_VARIANCE)
+
+
+def ridged(covariance: Matrix) -> Matrix:
+    """C + ridge."""
+    return covariance + ridge(covariance) * np.eye(len(covariance))
+
+
 def ridged_inverse(covariance: Matrix) -> Matrix:
     """W = (C + ridge)^-1."""
-    ridge = FIT_RIDGE * max(float(np.trace(covariance)) / len(covariance), SMALLEST_VARIANCE)
-    return np.asarray(np.linalg.inv(covariance + ridge * np.eye(len(covariance))), dtype=np.float64)
+    return np.asarray(np.linalg.inv(ridged(covariance)), dtype=np.float64)
 
 
 def _within(scatter: NDArray[np.float64], counts: Vector) -> NDArray[np.float64]:

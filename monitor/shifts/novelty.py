@@ -68,6 +68,11 @@ class Landscape:
     """their classes then."""
     counts: Vector
 
+    def rising(self, priors: Vector) -> Vector:
+        """1 - R_p before the first and at every score."""
+        of_class = ks.in_fixed_point(priors / np.maximum(self.counts, 1), priors[self.counts > 0].sum())
+        return ks.added_up(of_class.take(self.labels))
+
     def distances(self, standardised: Standardised) -> Vector:
         """s(x) of each event."""
         return self.classes.distances(standardised if self.directions is None else standardised @ self.directions)
@@ -155,8 +160,7 @@ def novelty(reference: Landscape, standardised: Standardised, priors: Vector) ->
     """The mass beyond the reference, at the tail threshold that shows it best; one-sided, corrected for the choice."""
     scores = reference.distances(standardised)
     n = scores.size
-    weights = (priors / np.maximum(reference.counts, 1))[reference.labels]
-    cumulative = ks.steps(weights)
+    cumulative = reference.rising(priors)
     m = effective_size(reference.counts, priors)
     best = Novelty(0.0, 0.0, 0.0, 1.0, np.inf, np.zeros(n, dtype=np.bool_), n)
     # Below ten expected events on either side the normal approximation would be optimistic.

@@ -22,6 +22,10 @@ from monitor.tolerances import CELLS_PER_VALUE, TABLE_TAIL
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 
+Ranks = NDArray[np.int32] | Labels
+"""How many of a column's values are below something. Those of a window are the smaller type, and quickest to search for
+in it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
@@ -112,23 +116,21 @@ class PlacedValues:
         """How many are."""
         return np.asarray(self.below.shape[1] - self.present)
 
-    def distances(self, cumulative: Sequence[Vector]) -> Vector:
-        """D = sup |F_w - F_r| of each column, with F_r before the first and at every one of the reference's values.
+    def distances(self, upto: Matrix, below: Matrix) -> Vector:
+        """D = sup |F_w - F_r| of each column, with F_r at every one of a window's values, and just below it.
 
         F_w rises at a window's values alone: it is furthest above F_r at one of them, and furthest below just before
-        one. Where there is nothing to compare with, D is 0.
+        one. Where there is nothing to compare with F_r is NaN, and D is 0.
         """
         columns, values = self.below.shape
         if not columns or not values:
             return np.zeros(columns)
         number, n = np.arange(values), np.maximum(self.present, 1)[:, None]
-        rises = (number + 1) / n - np.stack([f.take(at) for f, at in zip(cumulative, self.upto, strict=True)])
-        falls = np.stack([f.take(at) for f, at in zip(cumulative, self.below, strict=True)]) - number / n
-        farthest = np.maximum(rises, falls, out=rises)
+        farthest = np.maximum((number + 1) / n - upto, below - number / n)
         if (self.present < values).any():
             farthest[number >= self.present[:, None]] = 0.0
-        there = np.array([f[-1] > 0 for f in cumulative])
-        return np.where(there, np.maximum(farthest.max(axis=1), 0.0), 0.0)
+        greatest = farthest.max(axis=1)
+        return np.where(greatest > 0, greatest, 0.0)
 
     def rank_sums(self, sizes: Labels) -> tuple[Labels, Labels]:
         """The sum of twice the mid-ranks of each column, and that of their squares; `sizes` are those of the
@@ -137,13 +139,13 @@ class PlacedValues:
         first = ranks.sum(axis=1) - missing * 2 * sizes
         return first, np.einsum("jn,jn->j", ranks, ranks) - missing * (2 * sizes) ** 2
 
-    def before(self, ranks: Labels) -> Labels:
+    def before(self, ranks: Ranks) -> Labels:
         """How many values of a single column have fewer of the reference's below them than each of these ranks, and"""
-        return np.searchsorted(self.below[0, : self.present[0]], ranks)
+        return self.below[0, : self.present[0]].searchsorted(ranks)
 
-    def within(self, ranks: Labels) -> Labels:
+    def within(self, ranks: Ranks) -> Labels:
         """how many have no more than so many up to them."""
-        return np.searchsorted(self.upto[0, : self.present[0]], ranks, side="right")
+        return self.upto[0, : self.present[0]].searchsorted(ranks, side="right")
 
     def of(self, column: int) -> "PlacedValues":
         """Those of one column alone."""
@@ -176,16 +178,14 @@ class PlacedCounts:
         """How many values are not missing."""
         return np.asarray(self.rising[:, -1])
 
-    def distances(self, cumulative: Sequence[Vector]) -> Vector:
+    def distances(self, upto: Matrix, below: Matrix) -> Vector:
         """The same D, to the last bit: F_w rises at places where values stand, and other places change no maximum."""
-        if not len(cumulative):
+        if not len(self.rising):
             return np.zeros(0)
         n = np.maximum(self.present, 1)[:, None]
-        rises = self.rising / n - np.stack([f.take(at) for f, at in zip(cumulative, self.upto, strict=True)])
-        falls = np.stack([f.take(at) for f, at in zip(cumulative, self.below, strict=True)]) - self._earlier / n
-        farthest = np.where(self._here > 0, np.maximum(rises, falls), 0.0).max(axis=1)
-        there = np.array([f[-1] > 0 for f in cumulative])
-        return np.where(there, np.maximum(farthest, 0.0), 0.0)
+        farthest = np.maximum(self.rising / n - upto, below - self._earlier / n)
+        greatest = np.where(self._here > 0, farthest, 0.0).max(axis=1)
+        return np.where(greatest > 0, greatest, 0.0)
 
     def rank_sums(self, _: Labels) -> tuple[Labels, Vector]:
         """As of values; squares are added up in floating point, which whole numbers of a billion events overflow."""
@@ -193,11 +193,11 @@ class PlacedCounts:
         squares = ranks.astype(np.float64) ** 2
         return np.einsum("jn,jn->j", here, ranks), np.einsum("jn,jn->j", here.astype(np.float64), squares)
 
-    def before(self, ranks: Labels) -> Labels:
+    def before(self, ranks: Ranks) -> Labels:
         """As of values."""
         return self._first(np.searchsorted(self.below[0], ranks))
 
-    def within(self, ranks: Labels) -> Labels:
+    def within(self, ranks: Ranks) -> Labels:
         """As of values."""
         return self._first(np.searchsorted(self.upto[0], ranks, side="right"))
 
@@ -262,7 +262,7 @@ def place(reference: Places, columns: Matrix) -> PlacedValues:
     present = np.full(number, values)
     together = max(VALUES_PLACED // max(values, 1), 1)
     for part in (slice(begin, begin + together) for begin in range(0, number, together)):
-        some, rows = reference.some(part), np.ascontiguousarray(columns[part])
+        some, rows = reference if together >= number else reference.some(part), np.ascontiguousarray(columns[part])
         at = some.find(rows)
         # Whole numbers that are in the order of the values: twice the place, less 1 upon a value of the reference.
         ordered = 2 * at - some.equal(at, rows)

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.limits import REFERENCES_READY, SKETCH_CELLS, SKETCH_FEWEST, SKETCH_MOST
 from monitor.shifts.categories import mixed_shares
 from monitor.shifts.columns import Column, SortedColumn
 from monitor.shifts.profile import FeatureProfile
-from monitor.shifts.ranks import Placed
+from monitor.shifts.ranks import SMALLEST, Placed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,13 +90,13 @@ def _sketch(column: Column, cells: "_Cells | None", seen: Seen, priors: Vector, 
 class _Cells:
     """Where the cells of a number are."""
 
-    begin: Labels
-    """How many of the reference's values lie before each."""
+    begin: NDArray[np.int32]
+    """How many of the reference's values lie before each: of the type that a window's are searched in."""
     edges: Vector
-    by_class: Matrix
-    """(classes, cells): the reference's values in each, with an empty cell at either end."""
+    of_class: Matrix
+    """(classes, cells): the share of each class's values in each, with an empty cell at either end."""
     reference: Vector
-    """Of all of them."""
+    """Of all values."""
 
 
 @lru_cache(maxsize=REFERENCES_READY)
@@ -121,14 +122,16 @@ def _cells(column: SortedColumn, most: int) -> _Cells:
     counts = np.bincount(column.labels * begin.size + cell, minlength=classes * begin.size)
     edges = column.places.fence[np.append(begin, distinct - 1)]
     by_class = np.pad(counts.reshape(classes, begin.size).astype(np.float64), ((0, 0), (1, 1)))
-    return _Cells(column.places.upto[begin], edges, by_class, _as_it_is(by_class, column))
+    of_class = by_class / np.maximum(by_class.sum(axis=1, keepdims=True), 1)
+    return _Cells(column.places.upto[begin].astype(np.int32), edges, of_class, _as_it_is(by_class, column))
 
 
 def _of_number(column: SortedColumn, cells: _Cells, seen: Placed, priors: Vector) -> Sketch:
-    beyond = seen.before(np.array([column.values.size]))
+    beyond = seen.before(np.array([column.values.size], dtype=np.int32))
     ends = np.concatenate([[0], seen.within(cells.begin), beyond, seen.present])
-    expected = mixed_shares(cells.by_class, priors * (1 - column.missing))
-    return Sketch(cells.edges, (), np.diff(ends), cells.reference, expected)
+    weights = priors * (1 - column.missing)
+    expected = weights @ cells.of_class / max(float(weights.sum()), SMALLEST)
+    return Sketch(cells.edges, (), ends[1:] - ends[:-1], cells.reference, expected)
 
 
 def _of_category(profile: FeatureProfile, seen: Vector, priors: Vector, most: int) -> Sketch:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.arrays import Matrix, Vector
+from monitor.arrays import Flags, Matrix, Vector
 from monitor.shifts.columns import SortedColumn
 from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.ranks import Placed
 from monitor.tolerances import CONSTANT_BY_CHANCE
+
+GLANCED = 100
+"""Rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +37,21 @@ def qualities(
     columns: Sequence[SortedColumn | FeatureProfile], seen: Sequence[Placed | Vector], table: Matrix
 ) -> list[ColumnQuality]:
     """Each column of a window, of which these values were counted."""
-    alike = np.fmin.reduce(table, axis=0) == np.fmax.reduce(table, axis=0)
+    alike = _alike(table[:GLANCED])
+    alike[alike] = _alike(table[:, alike])
     return [_quality(*each) for each in zip(columns, seen, alike.tolist(), strict=False)]
+
+
+def _alike(table: Matrix) -> Flags:
+    """Of each column whether it has one value and no other; most show at a glance that they have not."""
+    return np.asarray(np.fmin.reduce(table, axis=0) == np.fmax.reduce(table, axis=0))
 
 
 def _quality(column: SortedColumn | FeatureProfile, seen: Placed | Vector, alike: bool) -> ColumnQuality:
     if isinstance(column, SortedColumn) and not isinstance(seen, np.ndarray):
         n, size = int(seen.present[0]), column.values.size
-        below = int(seen.within(np.array([0]))[0])
-        above = n - int(seen.before(np.array([size]))[0])
+        below = int(seen.within(np.array([0], dtype=np.int32))[0])
+        above = n - int(seen.before(np.array([size], dtype=np.int32))[0])
         common = _commonest(column) if alike else 1.0
         return ColumnQuality(n, below + above if size else 0, 0, number=True, constant=_varied(common, n))
     counts, known = np.asarray(seen), column.counts.sum(axis=0) if isinstance(column, FeatureProfile) else np.zeros(1)

@@ -137,7 +137,7 @@ class Lens:
     def statistic(self, difference: Vector, weights: Matrix) -> float:
         """T of the difference of two means, in the moments' scale, by these weights."""
         a = self.moments.means.T
-        _, spread, _ = fit.least_squares(a, difference, weights)
+        _, spread, _ = fit.least_squares(a, difference, weights @ a)
         residual = difference - a @ (spread @ difference)
         return float(residual @ weights @ residual)
 
@@ -160,7 +160,7 @@ def lens(reference: Prepared) -> Lens:
     blocks = fit.block_matches(moments)
     rows = ROWS_WITHOUT_BLOCKS if blocks is None else float(blocks.rows.mean())
     sampling, weights = _inverses(moments, blocks, rows)
-    _, spread, _ = fit.least_squares(moments.means.T, moments.means[0], weights)
+    _, spread, _ = fit.least_squares(moments.means.T, moments.means[0], weights @ moments.means.T)
     residual = np.eye(coordinates) - moments.means.T @ spread
     parts = [_root(weights) @ residual, _root(sampling) @ residual]
     mix = MIX_ROOM**2 * _mix_covariance(moments, blocks, rows)

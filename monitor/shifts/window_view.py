@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.arrays import Matrix, Vector
+from monitor.arrays import Matrix, Vector, column_sums
 from monitor.shifts.columns import KnownColumns, SortedColumn
 from monitor.shifts.feature_map import category_cells, ranked_posteriors
 from monitor.shifts.prepared import Prepared
@@ -63,7 +63,8 @@ def look(window: Window, reference: Prepared) -> Looked:
         if reference.projections is not None:
             standardised = reference.projections.standardised(table)
     looked = Looked(window.events, posteriors, features, np.zeros(0), standardised)
-    scores, joint = window.posteriors[:, :-1].mean(axis=0), _joint_mean(standardised, reference)
+    scores = column_sums(window.posteriors)[:-1] / window.events
+    joint = _joint_mean(standardised, reference)
     return replace(looked, mean=_mean(looked, scores, joint, reference))
 
 

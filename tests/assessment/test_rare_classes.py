@@ -5,6 +5,7 @@ import pytest
 
 from monitor import assess, quality
 from monitor.arrays import Matrix
+from monitor.assessment.mix_rule import USUAL, held_against
 from monitor.recalibration import RecalibrationClient
 from monitor.reference import Reference
 from monitor.windows import Window
@@ -68,3 +69,16 @@ def test_of_two_classes_a_rare_one_corrects_nothing() -> None:
     assert found.verdict == "prior-shift"
     assert not found.recalibration.apply
     assert found.recalibration.multipliers == (1, 1)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.002, 0.0037, 0.013, 0.03])
+def test_of_two_classes_the_rarer_stands_out_whatever_rounding_does(share: float) -> None:
+    """What one class wins the other loses: p-values and errors are the same but for their last digits."""
+    priors, source = np.array([1 - 2 * share, 2 * share]), np.array([1 - share, share])
+    for order in ([0, 1], [1, 0]):
+        for step in range(-3, 4):
+            rounded = priors * (1 + np.array([step, 0]) * 2.0**-52)
+            move = held_against(
+                USUAL, ("a", "b"), rounded[order], source[order], np.full(2, 1e-6), events=2_000, hold_out_events=1e4
+            )
+            assert move.factor == pytest.approx(2)

@@ -9,6 +9,7 @@ from monitor.shifts.novelty import novelty
 from monitor.shifts.prepared import prepare
 from monitor.shifts.projections import unskewed
 from monitor.shifts.window_view import look
+from monitor.tolerances import FIT_RIDGE
 from tests.assessment import worlds
 
 
@@ -23,6 +24,43 @@ def test_the_mean_of_a_mix_is_matched_exactly():
     assert found.free == pytest.approx([0.3, 0.7])
     assert found.statistic == pytest.approx(0.0, abs=1e-12)
     assert found.p_value == pytest.approx(1.0)
+
+
+def test_what_all_classes_have_in_common_costs_no_digit_however_large_it_is():
+    known, mean = moments(), np.array([1.0, 0.5, 0.2])
+    far = Moments(known.scale, known.means + 2.0**26, known.within, known.source_priors, known.class_counts)
+    near, found = fit.match(known, mean, 1000), fit.match(far, mean + 2.0**26, 1000)
+    assert found.free == pytest.approx(near.free, abs=1e-6)
+    assert found.statistic == pytest.approx(near.statistic, rel=1e-6)
+
+
+def test_what_is_left_over_is_held_against_the_covariance_of_residuals():
+    """The product W P C P' of the docstring, multiplied out: its traces are those of the null."""
+    rng = np.random.default_rng(3)
+    spread = rng.normal(size=(2, 6, 6))
+    within = spread @ spread.transpose(0, 2, 1) / 6
+    counts = np.array([300.0, 500.0])
+    known = Moments(np.ones(6), rng.normal(size=(2, 6)), within, np.array([0.4, 0.6]), counts)
+    mean, n = rng.normal(size=6), 250
+    found = fit.match(known, mean, n)
+    first = _slowly(known, mean, n, known.source_priors)[0]
+    free, statistic, product = _slowly(known, mean, n, np.maximum(first, 0) / np.maximum(first, 0).sum())
+    assert found.free == pytest.approx(free)
+    assert found.statistic == pytest.approx(statistic)
+    traces = [np.trace(np.linalg.matrix_power(product, k)) for k in (2, 3)]
+    assert found.degrees == pytest.approx(traces[0] ** 3 / traces[1] ** 2)
+
+
+def _slowly(known, mean, n, priors):
+    """p^, T and W P C P' at these priors, as the docstring of `fit` has them."""
+    weights = priors / n + priors**2 / known.class_counts
+    covariance = np.tensordot(weights, known.within, axes=1)
+    inverse = np.linalg.inv(covariance + FIT_RIDGE * np.trace(covariance) / 6 * np.eye(6))
+    a, apart = known.means.T, np.array([[1.0], [-1.0]])
+    to_second = apart @ np.linalg.inv(apart.T @ a.T @ inverse @ a @ apart) @ apart.T @ a.T @ inverse
+    free = np.array([0.5, 0.5]) + to_second @ (mean - a.mean(axis=1))
+    projector, residual = np.eye(6) - a @ to_second, mean - a @ free
+    return free, residual @ inverse @ residual, inverse @ projector @ covariance @ projector.T
 
 
 def test_what_no_mix_reaches_is_left_over_in_standard_deviations():

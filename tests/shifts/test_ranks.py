@@ -10,6 +10,7 @@ from monitor.shifts import ks
 from monitor.shifts.columns import KnownColumns, SortedColumn
 from monitor.shifts.feature_map import rank_polynomials
 from monitor.shifts.ranks import PlacedCounts, place, places, side_by_side
+from monitor.shifts.rising import RisingColumns
 from monitor.shifts.window_view import polynomial_sums
 
 coarse = st.integers(-4, 4).map(float)  # ties on purpose
@@ -17,6 +18,10 @@ anything = st.floats(allow_nan=False)  # denormals, both zeros, 1e308 and infini
 lopsided = st.floats(-300, 300).map(lambda x: 10.0**x)
 elements = [coarse, anything, lopsided]
 samples = st.one_of(hnp.arrays(float, st.integers(0, 60), elements=one) for one in elements)
+
+
+def _distance(placed, cumulative):
+    return placed.distances(cumulative.take(placed.upto), cumulative.take(placed.below))
 
 
 @given(samples, samples)
@@ -42,7 +47,7 @@ def test_the_distance_is_that_of_the_sorted_samples_with_any_weights(reference, 
     known = places(ordered)
     cumulative = ks.steps(weights)
     expected = ks.two_sample(ordered, window, weights).statistic
-    assert place(known, window[None]).distances([cumulative]) == pytest.approx(expected, abs=1e-12)
+    assert _distance(place(known, window[None]), cumulative) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,7 @@ def test_many_values_of_any_shape_are_placed_exactly(shape):
     assert np.array_equal(known.find(window[None])[0], np.searchsorted(np.unique(reference), window, side="right"))
     cumulative = np.arange(reference.size + 1) / reference.size
     expected = ks.two_sample(reference, window).statistic
-    assert place(known, window[None]).distances([cumulative]) == pytest.approx(expected)
+    assert _distance(place(known, window[None]), cumulative) == pytest.approx(expected)
 
 
 def test_the_table_tells_most_values_apart_where_they_are_spread_as_usual():
@@ -83,10 +88,10 @@ def test_missing_values_are_counted_apart():
     assert (placed.present.tolist(), placed.missing.tolist()) == ([3], [2])
     assert placed.below[0, :3].tolist() == [0, 1, 4]
     assert placed.upto[0, :3].tolist() == [0, 3, 4]
-    quarters = [np.arange(5) / 4]
-    assert placed.distances(quarters) == pytest.approx(max(1 / 3, 3 / 4 - 2 / 3))
-    assert place(known, np.array([[np.nan]])).distances(quarters) == 0.0
-    assert place(known, np.zeros((1, 0))).distances(quarters) == 0.0
+    quarters = np.arange(5) / 4
+    assert _distance(placed, quarters) == pytest.approx(max(1 / 3, 3 / 4 - 2 / 3))
+    assert _distance(place(known, np.array([[np.nan]])), quarters) == 0.0
+    assert _distance(place(known, np.zeros((1, 0))), quarters) == 0.0
 
 
 columns_of_a_table = hnp.arrays(float, st.tuples(st.integers(1, 4), st.integers(0, 30)), elements=coarse | anything)
@@ -129,11 +134,34 @@ def test_counts_at_places_say_what_the_values_themselves_do_in_however_many_part
     values, counted = place(known, table), PlacedCounts.of_counts(known, counts)
     sizes = np.array([reference.size for reference in references])
     cumulative = [ks.steps(np.ones(size)) for size in sizes]
+
+    def distances(placed):
+        ranks = placed.upto, placed.below
+        rising = (np.stack([f.take(at) for f, at in zip(cumulative, rows, strict=True)]) for rows in ranks)
+        return placed.distances(*rising).tolist()
+
     assert counted.present.tolist() == values.present.tolist()
-    assert counted.distances(cumulative).tolist() == values.distances(cumulative).tolist()
+    assert distances(counted) == distances(values)
     for exact, added in zip(values.rank_sums(sizes), counted.rank_sums(sizes), strict=True):
         assert added.tolist() == exact.tolist()
     for j, size in enumerate(sizes):
         ranks = np.arange(size + 1)
         assert counted.of(j).before(ranks).tolist() == values.of(j).before(ranks).tolist()
         assert counted.of(j).within(ranks).tolist() == values.of(j).within(ranks).tolist()
+
+
+@given(st.integers(1, 4), st.integers(0, 40), st.integers(0, 2**32 - 1))
+@settings(max_examples=100, deadline=None)
+def test_a_few_ranks_and_many_see_the_same_distribution_function_to_the_last_bit(classes, size, seed):
+    rng = np.random.default_rng(seed)
+    labels = [rng.integers(classes, size=size), rng.integers(classes, size=size)]
+    weights = rng.random((2, classes)) * (rng.random((2, classes)) < 0.8)
+    rising = RisingColumns(labels, classes)
+    everywhere = np.stack([np.arange(size + 1, dtype=np.int32)] * 2)
+    (added_up,) = rising.at(weights, np.repeat(everywhere, 8, axis=1))
+    for rank in range(size + 1):
+        (looked_up,) = rising.at(weights, everywhere[:, rank : rank + 1])
+        assert np.array_equal(looked_up[:, 0], added_up[:, 8 * rank], equal_nan=True)
+    for row, one, weight in zip(added_up, labels, weights, strict=True):
+        expected = ks.steps(weight[one]) if weight[one].sum() > 0 else np.full(size + 1, np.nan)
+        assert np.allclose(row[::8], expected, atol=1e-15, equal_nan=True)
