@@ -86,7 +86,7 @@ def _withheld(verdict: Verdict, mix: Prevalence) -> str:
     return ""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=REFERENCES_READY)
 def _unbalanced(reference: AssessedReference, resolution: Resolution, decisions: Decisions) -> str:
     """Calibrated scores add up to the class mix of the hold-out. Where they do not at the digits that events are
     written with, as models that are certain of all they say, no mix follows from them."""
