@@ -6,14 +6,23 @@ what the window would be under a shift of the class mix alone, and
 
     estimate = f(q | window) + f(y | hold-out, w) - f(q | hold-out, w),       q reweighted to the mix p
 
-is right whatever the calibration is. Its error, to first order, with G the gradients of f, and J that by the mix:
+is right whatever the calibration is. Its error, to first order, with G the gradients of f, and J that of the estimate
+by the mix:
 
     sum_i [sum_c q_ic G_ic^2 - (sum_c q_ic G_ic)^2]       which classes the window's events happen to be of
     J' V J                                                V the covariance of the mix's errors
     sum_h w_h^2 (G_h (y_h - q_h))^2                       which hold-out events there happened to be
+    2 sum_h w_h G_h (y_h - q_h) (J' d_h)                  the last two together
 
-The same three as from a bootstrap of window and hold-out with classes drawn, without the draws. In place of the Laplace
-posterior of the calibration's parameters: that knows how uncertain they are, and not that no such calibration is right.
+The mix and what calibration gets wrong rest on the same hold-out events, and err together. With d_h what one of them
+moves the mix by: the mix is where p = mean_i q_i(p), calibrated posteriors follow the labels that there are, and so, to
+first order,
+
+    d_h = A^-1 w_h (y_h - q_h),       A = mean(q q') diag(1/p)
+
+cut to what is known of the mix's error, as estimates use more than posteriors. The same four as from a bootstrap of
+window and hold-out with classes drawn, without the draws. In place of the Laplace posterior of the calibration's
+parameters: that knows how uncertain they are, and not that no such calibration is right.
 """
 
 from collections.abc import Mapping
@@ -25,6 +34,9 @@ from monitor.arrays import Labels, Matrix, Vector
 from monitor.performance.measure_value import MeasureValue, with_interval
 from monitor.performance.measures import Measure, Scores
 
+RIDGE = 1e-9
+"""Scores may say nothing of some classes."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
@@ -34,7 +46,7 @@ class Expected:
     posteriors: Matrix
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CalibrationError:
     """What calibrated posteriors get wrong on the hold-out events, of one measure."""
 
@@ -42,6 +54,12 @@ class CalibrationError:
     """Measured minus expected."""
     variance: float
     """Of the bias; where blocks of the hold-out differ, with how much a window differs from the mean of all."""
+    by_mix: Vector
+    """How the bias changes with the share of each class."""
+    mix_variances: Vector
+    """What the same hold-out events bring into the estimate of each share,"""
+    with_mix: Vector
+    """and its covariance with the bias."""
 
 
 def misfits(
@@ -55,14 +73,24 @@ def misfits(
 
     `blocks` numbers those of events that came together, which are as long as windows; -1 stands for none.
     """
-    truth = np.eye(ratios.size)[labels] * ratios[labels][:, None]
-    said = _under(hold_out.posteriors, ratios) * ratios[labels][:, None]
+    of_class, weights = np.eye(ratios.size)[labels], ratios[labels][:, None]
+    q = _under(hold_out.posteriors, ratios)
+    truth, said = of_class * weights, q * weights
+    mix = np.maximum(truth.sum(axis=0) / weights.sum(), np.finfo(np.float64).tiny)
+    into_mix = _into_mix(q, said, truth - said, mix)
     values = {}
     for name, measure in measures.items():
         expected, gradient = measure.of(hold_out.scores, said)
+        measured, of_truth = measure.of(hold_out.scores, truth)
         parts = np.einsum("ic,ic->i", gradient, truth - said)
-        variance = float(parts @ parts) if blocks is None else _between(parts, blocks)
-        values[name] = CalibrationError(measure.of(hold_out.scores, truth)[0] - expected, variance)
+        weighted = of_class.T @ np.einsum("ic,ic->i", said, gradient) / mix
+        values[name] = CalibrationError(
+            bias=measured - expected,
+            variance=float(parts @ parts) if blocks is None else _between(parts, blocks),
+            by_mix=np.einsum("ic,ic->c", truth, of_truth) / mix - weighted - _reweighting(q, said, gradient, mix),
+            mix_variances=np.einsum("ic,ic->c", into_mix, into_mix),
+            with_mix=parts @ into_mix,
+        )
     return values
 
 
@@ -82,11 +110,29 @@ def estimated(
         value, gradient = measure.of(window.scores, q)
         mean = np.einsum("ic,ic->i", q, gradient)
         drawn = float(np.einsum("ic,ic,ic", q, gradient, gradient) - mean @ mean)
-        by_mix = (np.einsum("ic,ic->c", q, gradient) - mean @ q) / np.maximum(mix, np.finfo(np.float64).tiny)
         error = misfit[name]
-        variance = drawn + error.variance + _of_shares(by_mix, variances)
+        by_mix = _reweighting(q, q, gradient, np.maximum(mix, np.finfo(np.float64).tiny)) + error.by_mix
+        variance = drawn + error.variance + _of_shares(by_mix, variances) + 2 * _shared(by_mix, variances, error)
         values[name] = with_interval(measure, value + error.bias, variance)
     return values
+
+
+def _reweighting(q: Matrix, weights: Matrix, gradient: Matrix, mix: Vector) -> Vector:
+    """How a measure changes with each share by which posteriors are reweighted; the weights are their multiples."""
+    mean = np.einsum("ic,ic->i", weights, gradient)
+    return np.asarray((np.einsum("ic,ic->c", weights, gradient) - mean @ q) / mix)
+
+
+def _into_mix(q: Matrix, weighted: Matrix, errors: Matrix, mix: Vector) -> Matrix:
+    """What each hold-out event moves the estimate of every share by."""
+    slope = weighted.T @ q / mix + RIDGE * np.eye(mix.size)
+    return np.asarray(np.linalg.solve(slope, errors.T).T)
+
+
+def _shared(by_mix: Vector, variances: Vector, error: CalibrationError) -> float:
+    """The covariance of the two errors that come from the hold-out, where that of the mix is at most what is known."""
+    known = np.sqrt(np.minimum(variances / np.maximum(error.mix_variances, np.finfo(np.float64).tiny), 1.0))
+    return float((error.with_mix * known) @ by_mix)
 
 
 def _between(parts: Vector, blocks: Labels) -> float:

@@ -25,7 +25,7 @@ def reference() -> Reference:
     return Reference.fit(posteriors, labels, classes=PAIR.classes, estimator="em")
 
 
-@pytest.mark.parametrize("priors", [(0.7, 0.3), (0.4, 0.6)])
+@pytest.mark.parametrize("priors", [(0.7, 0.3), (0.63, 0.37), (0.4, 0.6)])
 def test_intervals_hold_what_labels_would_have_shown(reference: Reference, priors: tuple[float, float]) -> None:
     held: dict[str, list[bool]] = {}
     for seed in range(60):
@@ -55,6 +55,39 @@ def test_what_calibration_gets_wrong_is_taken_back() -> None:
         right = measure.of(_expected(window).scores, np.eye(2)[truth])[0]
         assert abs(found[name].value - right) < 0.02
         assert name == "roc_auc" or abs(naive - right) > 0.01
+
+
+def test_what_calibration_gets_wrong_is_known_at_mixes_nearby() -> None:
+    hold_out, labels = drawn(3_000, 1, PAIR.priors, sharper=3.0)
+    every = measures(2, 1, costs=False, ranking=False)
+    shares, step = np.bincount(labels) / labels.size, np.array([1e-5, -1e-5])
+    at, near = (
+        misfits(_expected(hold_out), labels, mix / shares, every)
+        for mix in (np.array([0.6, 0.4]), np.array([0.6, 0.4]) + step)
+    )
+    for name in every:
+        assert near[name].bias - at[name].bias == pytest.approx(at[name].by_mix @ step, rel=1e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize("mix", [(0.7, 0.3), (0.4, 0.6)])
+def test_a_hold_out_by_chance_moves_the_mix_as_far_as_is_said(mix: tuple[float, float]) -> None:
+    """The mix is where p = mean q(p): of posteriors that expect too much of a class, as another hold-out would have
+    taught them to, by as much as its events differ from what was expected of them."""
+    hold_out, labels = drawn(4_000, 1, PAIR.priors)
+    window, _ = drawn(40_000, 2, mix)
+    shares = np.bincount(labels) / labels.size
+    error = misfits(_expected(hold_out), labels, np.array(mix) / shares, measures(2, 1, costs=False, ranking=False))
+
+    def solved(too_much: float) -> float:
+        p = np.array(mix)
+        for _ in range(500):
+            q = window * p / shares
+            p = (q / q.sum(axis=1, keepdims=True)).mean(axis=0) + np.array([-too_much, too_much])
+        return float(p[1])
+
+    spread = np.sqrt((_weighted_errors(hold_out, labels, np.array(mix) / shares) ** 2).sum())
+    moved = abs(solved(spread) - solved(0.0))
+    assert moved == pytest.approx(np.sqrt(error["accuracy"].mix_variances[1]), rel=0.15)
 
 
 def test_blocks_that_differ_widen_the_interval() -> None:
@@ -87,6 +120,12 @@ def test_a_threshold_and_costs_are_followed(reference: Reference) -> None:
     assert found["roc_auc"] == usual["roc_auc"]
     assert 0 < found["cost"].value < 3
     assert "cost" not in usual
+
+
+def _weighted_errors(posteriors: np.ndarray, labels: np.ndarray, ratios: np.ndarray) -> np.ndarray:
+    """By how much each event is of the second class beyond what was expected, as a part of all."""
+    q = posteriors * ratios / (posteriors * ratios).sum(axis=1, keepdims=True)
+    return ratios[labels] * (labels - q[:, 1]) / labels.size
 
 
 def _expected(posteriors: np.ndarray) -> Expected:
