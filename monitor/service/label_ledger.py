@@ -18,8 +18,17 @@ import numpy as np
 from monitor.arrays import Flags, Labels, Vector, present
 from monitor.assessment import Assessment, encode
 from monitor.events import DecodedBatch, LateLabels
-from monitor.labels import Arrived, Awaited, LabelFlow, Outcome, OutcomeResult, Settlement, Waiting, outcomes
-from monitor.labels.published_window import PublishedSegment, kept, published_estimate, told
+from monitor.labels import (
+    Arrived,
+    Awaited,
+    LabelFlow,
+    Outcome,
+    OutcomeResult,
+    Settlement,
+    Waiting,
+    outcomes,
+    published_window,
+)
 from monitor.labels.store import LabelStore
 from monitor.ports import NEVER, Message, RawBatch
 from monitor.service.under_way import Ready
@@ -147,8 +156,8 @@ class Ledger:
             closes=closed,
             deadline=key.end + stream.awaited.wait + stream.plan.lateness,
             events=window.events,
-            told=told(assessment, seen.experts, seen.recalibration.experts, apart),
-            rows=kept(window, apart),
+            told=published_window.told(assessment, seen.experts, seen.recalibration.experts, apart),
+            rows=published_window.kept(window, apart),
         )
         stream.evicted += stream.store.keep(waiting, stream.awaited.most)
         self._kept.append((waiting.stream, waiting.deadline, waiting.window))
@@ -239,13 +248,12 @@ def _key(window: str) -> bytes:
     return f"outcome/{window}".encode()
 
 
-def _segment(seen: WindowSeen) -> PublishedSegment:
+def _segment(seen: WindowSeen) -> published_window.PublishedSegment:
     """What is kept of a segment."""
     assessment = seen.assessment
     assert isinstance(assessment, Assessment)  # noqa: S101 - as that of its whole window
-    return PublishedSegment(
-        seen.window.key.segment, seen.window.key.id, seen.window.events, published_estimate(assessment)
-    )
+    key, estimate = seen.window.key, published_window.published_estimate(assessment)
+    return published_window.PublishedSegment(key.segment, key.id, seen.window.events, estimate)
 
 
 def labels_taken(batch: RawBatch, decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dict[str, int]:

@@ -11,12 +11,12 @@ from monitor.state.budget import Budget
 from monitor.state.change_state import Change, ChangeState
 from monitor.state.changes import changes
 from monitor.state.concept import ConceptState, concept_shift
-from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, WindowSeen, Written
+from monitor.state.concern import Advanced, AnyConcern, Concern, Seen, SeenT, Whose, WindowSeen, Written, owner
 from monitor.state.data_quality import QualityState, data_quality
 from monitor.state.evidence import EvidenceState, evidence
 from monitor.state.history import OUTCOMES, SKETCHES, WINDOWS, HistoryState, WindowSketches, outcomes, sketches, windows
 from monitor.state.in_force import InForce, in_force
-from monitor.state.known import NOTHING, Changed, Known, Ring, Step, Whose, advance, owner, surplus
+from monitor.state.known import NOTHING, Changed, Known, Ring, Step, advance, surplus
 from monitor.state.learned import LearnedState, learned
 from monitor.state.performance_limits import PerformanceState, performance_limits
 from monitor.state.plan import StatePlan

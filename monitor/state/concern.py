@@ -98,6 +98,18 @@ Seen = WindowSeen | Outcome | Settlement
 SeenT = TypeVar("SeenT", bound=Seen)
 
 
+Whose = tuple[str, str]
+"""A stream and a segment; the segment of a whole stream is empty."""
+
+
+def owner(seen: Seen) -> Whose:
+    """The stream and the segment that a window or an outcome belongs to."""
+    if isinstance(seen, Settlement):
+        return seen.stream, ""
+    key = seen.window.key if isinstance(seen, WindowSeen) else seen.result
+    return key.stream, key.segment
+
+
 @dataclass(frozen=True, slots=True)
 class Advanced(Generic[StateT]):
     """What follows from what was seen."""

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, cast
 
-from monitor.labels import Settlement
 from monitor.limits import SEGMENT_TRACKS
 from monitor.ports import Message
-from monitor.state.concern import AnyConcern, Seen, SeenT, StateT, WindowSeen
+from monitor.state.concern import AnyConcern, SeenT, StateT, Whose, WindowSeen, owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +45,6 @@ class Known:
 
 
 NOTHING = Known()
-
-Whose = tuple[str, str]
-"""A stream and a segment; the segment of a whole stream is empty."""
-
-
-def owner(seen: Seen) -> Whose:
-    """The stream and the segment that a window or an outcome belongs to."""
-    if isinstance(seen, Settlement):
-        return seen.stream, ""
-    key = seen.window.key if isinstance(seen, WindowSeen) else seen.result
-    return key.stream, key.segment
-
 
 Changed = dict[Whose, Known | None]
 """What is known of whom since something happened; None: nothing is to be known of it any more."""

@@ -27,8 +27,7 @@ from monitor.labels import Outcome
 from monitor.limits import MIXES_KEPT
 from monitor.priors import PriorEstimate
 from monitor.reference import FiledReference, Reference
-from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
-from monitor.state.known import owner
+from monitor.state.concern import Advanced, Concern, Seen, WindowSeen, owner
 from monitor.state.plan import StatePlan
 from monitor.tolerances import (
     EXPERT_DISAGREEMENT,
