@@ -6,6 +6,7 @@ draws at random, and rows are expected in their canonical order (`windows.ordere
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import ClassVar
 
 import numpy as np
@@ -42,6 +43,7 @@ from monitor.shifts import (
     comparable_posteriors,
     diagnose,
     label_shift_odds,
+    one_score,
     prepare,
     qualities,
     sketched,
@@ -137,18 +139,21 @@ def assess(
     level: float | None = None,
     *,
     may: Mapping[str, May] | None = None,
+    only_mix: bool = False,
     mix_rule: MixRule = USUAL,
     decisions: Decisions = USUAL_DECISIONS,
     sketches: bool = True,
 ) -> Assessment:
     """Assess a window. `level` is the chance of any verdict but `stable` for a window without a shift: the rule's.
 
-    `may` names the features that may change their unit, and how: only those are ever corrected. `mix_rule` says what
-    counts as a move of the class mix, `decisions` what is decided by the scores and which measures are wanted.
-    `sketches` says whether small sketches of the distributions belong to the answer.
+    `may` names the features that may change their unit, and how: only those are ever corrected. `only_mix` says that
+    nothing but the class mix of this stream may change: scores are then corrected without asking whether inputs have
+    moved in its place. `mix_rule` says what counts as a move of the class mix, `decisions` what is decided by the
+    scores and which measures are wanted. `sketches` says whether small sketches of the distributions belong to the
+    answer.
     """
     rule = mix_rule if level is None else replace(mix_rule, level=level)
-    assessment = as_far_as_seen(_assessed(window, reference, may or {}, rule, decisions))
+    assessment = as_far_as_seen(_assessed(window, reference, may or {}, rule, decisions, only_mix=only_mix))
     return assessment if sketches else replace(assessment, sketches=None)
 
 
@@ -158,6 +163,8 @@ def _assessed(
     may: Mapping[str, May],
     mix_rule: MixRule,
     decisions: Decisions,
+    *,
+    only_mix: bool,
 ) -> Assessment:
     remarks = reference.remarks(window)
     window = reference.matched(window)
@@ -209,6 +216,7 @@ def _assessed(
         if diagnosis.mix is not None and diagnosis.mix.natural
         else "",
     )
+    alone = one_score(diagnosis.seen, ready)
     unsure = () if verdict is Verdict.STABLE else reasons.short_hold_out(reference.blocks)
     assessment = _assessment(calibrated, reference, estimates, verdict, (*remarks, *words, *unsure, *mix.why))
     return replace(
@@ -238,7 +246,10 @@ def _assessed(
             tests,
             _inputs(diagnosis, may),
             reference.calibration,
-            told_apart=label_shift_odds(tests["prior-shift"].statistic, diagnosis.whole),
+            told_apart=inf
+            if only_mix
+            else label_shift_odds(tests["prior-shift"].statistic, diagnosis.whole, alone=alone),
+            alone=alone,
         ),
     )
 
@@ -346,6 +357,7 @@ def _recalibration(
     calibration: Calibration,
     *,
     told_apart: float,
+    alone: bool,
 ) -> Recalibration:
     prevalence = mix.estimate
     grounds = Grounds(
@@ -355,6 +367,7 @@ def _recalibration(
         trustworthy=prevalence.converged and prevalence.unique,
         mix_significant=tests["prior-shift"].significant,
         told_apart=told_apart,
+        one_score=alone,
         hold_out_events=found.hold_out_events,
         disagreement=tests["disagreement"].effect,
         allowed=tests["disagreement"].floor,

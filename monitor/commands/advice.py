@@ -16,6 +16,7 @@ def advice(name: str, stream: StreamSettings, reference: FiledReference, sink: M
     return (
         *_on_size(stream, reference.events),
         *_on_corrected(stream, sink),
+        *_on_scores_alone(stream, reference),
         *_on_segments(stream, reference),
         *_on_name(name),
         *(warning.text for warning in reference.warnings),
@@ -38,6 +39,20 @@ def _on_size(stream: StreamSettings, events: int) -> Iterator[str]:
 def _on_corrected(stream: StreamSettings, sink: Mapping[str, Any]) -> Iterator[str]:
     if stream.corrected != "no" and not sink.get("events"):
         yield "corrected events go nowhere: set `events` in [sink]"
+
+
+def _on_scores_alone(stream: StreamSettings, reference: FiledReference) -> Iterator[str]:
+    if (
+        len(reference.schema.classes) == 2
+        and not reference.schema.features
+        and stream.may is None
+        and stream.labels is None
+    ):
+        yield (
+            "without features only large windows that moved far tell a change of the class mix from a shift of the "
+            "inputs, and are corrected: give the hold-out and the events some, await labels, or declare "
+            '`may = "change-mix"` if nothing else of the stream can change'
+        )
 
 
 def _on_segments(stream: StreamSettings, reference: FiledReference) -> Iterator[str]:

@@ -74,7 +74,8 @@ def _windows(stream: StreamSettings) -> str:
     labels = f"\nlabels of the last {duration_text(stream.evidence)}" if stream.evidence else ""
     awaited = f"\nlabels awaited for {duration_text(stream.labels.wait)}" if stream.labels else ""
     corrected = {"no": "", "window": "\nevents corrected", "live": "\nevents corrected live"}[stream.corrected]
-    return stream.window.words + segments + labels + awaited + corrected
+    declared = "\nnothing but the class mix may change" if stream.may == "change-mix" else ""
+    return stream.window.words + segments + labels + awaited + corrected + declared
 
 
 def _alarm(stream: StreamSettings, budget: Budget | None, reference: FiledReference) -> str:

@@ -19,6 +19,7 @@ def _assess(window: Window, reference: Reference, declared: Declared) -> Assessm
         window,
         reference,
         may=declared.may,
+        only_mix=declared.only_mix,
         mix_rule=declared.mix_rule,
         decisions=declared.decisions,
         sketches=declared.sketches,
@@ -55,6 +56,7 @@ CLASSIFIER = Kind(
     settings=frozenset(
         {
             "labels",
+            "may",
             "outline",
             "features",
             "ignore",

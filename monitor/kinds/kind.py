@@ -29,6 +29,8 @@ class Declared:
     """How a regressor's relation of now is estimated."""
     decisions: Decisions = USUAL_DECISIONS
     """What is decided by the scores, and how that is to be measured."""
+    only_mix: bool = False
+    """Nothing but the class mix may change: inputs do not move by themselves."""
     sketches: bool = True
     """Whether results carry small sketches of the distributions."""
 

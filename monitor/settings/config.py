@@ -254,6 +254,10 @@ class StreamSettings:
     outline: Path | None = None
     """Of a model that is a versatile tree or forest: the JSON of its `outline()`. The feed then carries the thresholds
     that follow from each window's input corrections."""
+    may: Literal["change-mix"] | None = None
+    """change-mix: nothing but the class mix of this stream may change, inputs of a class do not move. Scores are then
+    corrected wherever the mix has moved; else only where the window tells that from a shift of the inputs, which takes
+    features, or of two classes large windows that moved far."""
     features: Mapping[str, FeatureSettings] = field(default_factory=dict)
     """By name; only those of which there is something to say."""
     evidence: Duration | None = None

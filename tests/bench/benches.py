@@ -61,6 +61,7 @@ BENCHES = (
     Bench("smoothing", "how well the class mix is known now, by all windows so far"),
     Bench("alarms", "how soon a shift is noticed over windows, and how many alarms are false"),
     Bench("feed", "whether corrected scores are better, and never worse"),
+    Bench("feed_tables", "whether scores alone may be corrected, on real tables"),
     Bench("streams", "whether it is right on real streams, in time order", data=True),
     Bench("exchangeable", "what blocks cost where windows do not differ by nature"),
     Bench("labels", "what a correction that is learned from late labels does to scores", data=True),

@@ -70,6 +70,20 @@ def test_corrected_events_that_would_go_nowhere_are_noticed(check: Command, mode
     assert "`events`" not in check(f'{BY_TIME}\ncorrected = "{mode}"', sink=sink)[1]
 
 
+def test_scores_alone_are_spoken_of_until_it_is_declared_that_only_the_class_mix_may_change(
+    my_shop: Shop, check: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    assert "without features" not in check(BY_TIME)[1]
+    Reference.fit(my_shop.scores(my_shop.frame), my_shop.labels, estimator="em").save(tmp_path / "my.ref")
+    assert "without features only large windows" in check(BY_TIME)[1]
+    code, said = check(BY_TIME + '\nmay = "change-mix"')
+    assert code == 0
+    assert "without features" not in said
+    assert "nothing but the class mix" in said
+    assert "change-mix" in check(BY_TIME + '\nmay = "change-all"')[1]
+
+
 def test_long_names_and_slashes_in_names_are_spoken_of(check: Command) -> None:
     assert "has 300 bytes" in check(BY_TIME, name="x" * 300)[1]
     assert "its name has a slash: in addresses of the API and the page it is written %2F" in check(BY_TIME, "a/b")[1]

@@ -26,6 +26,7 @@ transaction_timeout = "5s"
 [streams.s]
 reference = "s.ref"
 window = {{ size = "2m", lateness = "0s" }}
+may = "change-mix"
 corrected = "live"
 """
 

@@ -32,6 +32,7 @@ window = {{ size = "10m", lateness = "10s" }}
 segments = ["country"]
 max_segments = 2
 labels = {{ wait = "30m", store = "{name}.sqlite" }}
+may = "change-mix"
 corrected = "window"
 """
 

@@ -20,7 +20,7 @@ from monitor.state.records import read
 from monitor.tolerances import PRIOR_WEIGHTS
 from monitor.windows.by_time import TimePlan
 from tests.labels.streams import told
-from tests.service.streams import START_MS, reference, scores
+from tests.service.streams import ONLY_MIX, START_MS, reference, scores
 
 SECOND = 1_000_000
 MINUTE_MS = 60_000
@@ -65,7 +65,7 @@ def published(
 ) -> Published:
     sink = MemorySink()
     awaited = Awaited(wait=WAIT * 60 * SECOND, most=1_000_000, store=folder / f"labels-{batch}.sqlite")
-    watched = {"s": Watched(reference(), PLAN, awaited=awaited, corrected=corrected)}
+    watched = {"s": Watched(reference(), PLAN, awaited=awaited, corrected=corrected, declared=ONLY_MIX)}
     source = MemorySource({"p": records(flipped) if lines is None else lines}, batch=batch)
     decoder = Decoder([reference().schema], identified=["s"])
     Service(watched, decoder, source, sink, pace=Pace(poll=0.0)).run()

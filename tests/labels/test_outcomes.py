@@ -27,7 +27,7 @@ from monitor.windows.assembly import Plan
 from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan
 from tests.labels.streams import Feedback, told
-from tests.service.streams import SECOND_MS, START_MS, reference, scores
+from tests.service.streams import ONLY_MIX, SECOND_MS, START_MS, reference, scores
 from tests.service.test_loop import after
 
 SECOND = 1_000_000
@@ -75,7 +75,7 @@ def service(
     """With segments the two biggest countries of a window are watched apart, and the others together."""
     compared = compared or reference()
     awaited = Awaited(wait=wait, most=most, store=store)
-    watched = {"s": Watched(compared, plan, awaited=awaited, most_segments=2)}
+    watched = {"s": Watched(compared, plan, awaited=awaited, most_segments=2, declared=ONLY_MIX)}
     decoder = Decoder([compared.schema], identified=["s"], segments={"s": ["country"] if segments else []})
     return Service(
         watched, decoder, source or MemorySource(partitions, batch=batch), sink, observers=observers, pace=pace

@@ -5,10 +5,13 @@ from functools import cache
 
 import numpy as np
 
+from monitor.kinds import Declared
 from monitor.reference.classifier import Reference
 
 START_MS = 1_750_000_000_000
 SECOND_MS = 1_000
+ONLY_MIX = Declared(only_mix=True)
+"""Scores alone, in windows of a few hundred events, are corrected only by those who know that nothing else moves."""
 
 
 @cache

@@ -36,13 +36,15 @@ from monitor.windows import Streams, Window
 from tests.marks import in_chaos
 from tests.processes import started, wait_until
 from tests.service.regression_streams import reference as regression_reference
-from tests.service.streams import SECOND_MS, START_MS, reference, scores
+from tests.service.streams import ONLY_MIX, SECOND_MS, START_MS, reference, scores
 from tests.service.test_loop import BAD, MINUTES, SECOND, RefusingSink, after
 
 EVENTS = 1_200
 QUIET = 600
 """So many events until the mix moves."""
-WATCHED = Watched(reference(), replace(MINUTES, size=120 * SECOND, slide=120 * SECOND), corrected="live")
+WATCHED = Watched(
+    reference(), replace(MINUTES, size=120 * SECOND, slide=120 * SECOND), corrected="live", declared=ONLY_MIX
+)
 
 
 def records(events: int = EVENTS, moved: int = QUIET) -> list[bytes]:
@@ -244,6 +246,7 @@ workers = 0
 [streams.s]
 reference = "s.ref"
 window = { size = "2m", lateness = "0s" }
+may = "change-mix"
 corrected = "live"
 """
 
@@ -309,7 +312,7 @@ def test_live_correction_asks_for_a_sink_that_keeps_states(tmp_path: Path) -> No
 @pytest.mark.parametrize("corrected", ["window", "live"])
 def test_a_regression_stream_can_be_corrected(tmp_path: Path, corrected: str) -> None:
     regression_reference().save(tmp_path / "s.ref")
-    text = CONFIGURATION.replace('"live"', f'"{corrected}"')
+    text = CONFIGURATION.replace('"live"', f'"{corrected}"').replace('may = "change-mix"\n', "")
     (tmp_path / "shiftwatch.toml").write_text(text, encoding="utf-8")
     (tmp_path / "events.jsonl").touch()
     _, _, watched = opened(load(tmp_path / "shiftwatch.toml"), tmp_path)

@@ -37,7 +37,7 @@ def windows(
         posteriors, _ = streams.scores(events, positives, seed=3_000 + number + 10_000 * bool(segment))
         key = WindowKey("s", segment, number * LENGTH, (number + 1) * LENGTH)
         window = replace(Window.of(posteriors), key=key)
-        found.append(WindowSeen(assess(window, reference or many()), WindowSummary.of(window, 2), 0.0))
+        found.append(WindowSeen(assess(window, reference or many(), only_mix=True), WindowSummary.of(window, 2), 0.0))
     return found
 
 

@@ -45,7 +45,7 @@ def seen_under(
 
 def assessed(window: Window, reference: Reference, plan: StatePlan) -> WindowSeen:
     """A window as the loop shows it to the concerns of a stream with this plan."""
-    assessment = assess(window, reference)
+    assessment = assess(window, reference, only_mix=True)
     found = examined(concerns_of(plan, reference), window, assessment)
     written = Written(assessment, assessment.to_json(), encode(assessment.recalibration))
     return WindowSeen(assessment, WindowSummary.of(window, 2), 0.0, examined=found, written=written)

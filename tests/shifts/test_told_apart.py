@@ -1,0 +1,34 @@
+"""The odds for a change of the class mix, against a real covariate shift that looks like one."""
+
+from math import log
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.shifts import fit, label_shift_odds
+
+DEGREES = 2.0
+
+
+def left(p_value: float) -> fit.Tested:
+    return fit.Tested(statistic=0.0, p_value=p_value, effect=0.0, degrees=DEGREES)
+
+
+def test_the_more_the_mix_moved_without_leaving_anything_unexplained_the_better_the_odds():
+    odds = [label_shift_odds(moved, left(0.5), alone=True) for moved in (0.0, 50.0, 200.0, 800.0)]
+    assert odds == sorted(odds)
+    assert (odds[0], odds[-1] > log(25)) == (0.0, True)
+
+
+def test_what_is_left_unexplained_speaks_for_a_covariate_shift():
+    assert label_shift_odds(800.0, left(1e-6), alone=True) < 0 < label_shift_odds(800.0, left(0.5), alone=True)
+
+
+def test_one_score_alone_has_to_show_more_than_inputs():
+    assert label_shift_odds(200.0, left(0.5), alone=True) < label_shift_odds(200.0, left(0.5), alone=False)
+
+
+@given(st.floats(0.5, 1), st.floats(0.5, 1), st.floats(20, 1e4))
+def test_what_fits_too_well_is_no_sign_of_a_covariate_shift(p_value, better, moved):
+    p_value, better = sorted((p_value, better))
+    assert label_shift_odds(moved, left(better)) >= label_shift_odds(moved, left(p_value)) - 1e-9
