@@ -1,5 +1,6 @@
 """One stream in a topic that is keyed by event: on all partitions but one, with whatever may come."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -81,8 +82,14 @@ class SpreadWorld:
             (folder / "events" / f"{partition}.jsonl").write_bytes(b"\n".join(records) + b"\n")
 
 
-def config(source: str, sink: str) -> str:
-    """The same streams, whatever the ends are."""
+def closed_by_watermark(results: Path) -> list[bytes]:
+    """What a replay says of windows that a topic would have closed; its partitions are the topic's, and no files."""
+    lines = (line for line in results.read_bytes().splitlines() if b'"end-of-input"' not in line)
+    return [re.sub(rb'"(\d)\.jsonl"', rb'"events-\1"', line) for line in lines]
+
+
+def config(source: str, sink: str, most: int = 1_000_000) -> str:
+    """The same streams, whatever the ends are; of each window at most so many events are kept."""
     return f"""
 [source]
 {source}
@@ -96,7 +103,7 @@ idle = "8s"
 
 [streams.s0]
 reference = "s0.ref"
-window = {{ size = "{WINDOW_MS // 1000}s", lateness = "{LATENESS_MS // 1000}s" }}
+window = {{ size = "{WINDOW_MS // 1000}s", lateness = "{LATENESS_MS // 1000}s", max_events = {most} }}
 segments = ["country"]
 changes = "page-hinkley"
 """
