@@ -57,7 +57,11 @@ class _Open:
     idleness: Idleness
     ends: Mapping[str, int] = field(default_factory=dict)
     told: float = float("-inf")
-    """When the ends of the partitions were last told."""
+    """When the ends of the partitions were last told,"""
+    idle: frozenset[str] = frozenset()
+    """which were idle then, but for those from which something has come since,"""
+    mark: int | None = None
+    """and how far event time is taken to have come where all are."""
 
 
 @dataclass
@@ -78,9 +82,11 @@ class PartMerger:
             log.warning(
                 "stream %s: %d events came for windows that were closed as their partition was idle", stream, missed
             )
-        for partition in {name for part, _ in some for name in part.seen}:
+        heard = {name for part, _ in some for name in part.seen}
+        for partition in heard:
             opened.idleness.hear(partition, now, opened.windows.reached(partition))
-        return self._due(opened, known, now)
+        opened.idle -= heard
+        return self._due(opened, known)
 
     def told(self, stream: str, ends: Mapping[str, int], parts: Tables, known: Tables, now: float) -> list[Message]:
         """Which partitions there are now, and the offset after the last record of each.
@@ -94,7 +100,9 @@ class PartMerger:
             if outage or partition not in opened.ends or opened.windows.read(partition) < end:
                 opened.idleness.hear(partition, now, opened.windows.reached(partition))
         opened.ends, opened.told = ends, now
-        return self._due(opened, known, now)
+        opened.idle = opened.idleness.idle(ends, now, lambda name: opened.windows.read(name) < ends[name])
+        opened.mark = opened.idleness.mark(ends, now)
+        return self._due(opened, known)
 
     def _opened(self, stream: str, parts: Tables, known: Tables) -> _Open:
         if stream not in self._streams:
@@ -106,14 +114,11 @@ class PartMerger:
             self._streams[stream] = _Open(windows, states, Idleness(self.patience))
         return self._streams[stream]
 
-    def _due(self, opened: _Open, known: Tables, now: float) -> list[Message]:
+    def _due(self, opened: _Open, known: Tables) -> list[Message]:
         """What is published now. Nothing before it is known which partitions there are."""
         said: list[Message] = []
         if opened.ends:
-            partitions = opened.ends
-            idle = opened.idleness.idle(partitions, now, lambda name: opened.windows.read(name) < partitions[name])
-            mark = opened.idleness.mark(partitions, now)
-            for window in opened.windows.close(partitions, idle, mark):
+            for window in opened.windows.close(opened.ends, opened.idle, opened.mark):
                 said += self._said(window, opened.states)
         for message in said:
             if message.channel == "states":
