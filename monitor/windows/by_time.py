@@ -7,7 +7,7 @@ depends on the partition's order alone. It is counted where its partition's cloc
 maximum), a stretch that cannot have been closed yet, so the count does not depend on batching or restarts either.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -17,8 +17,7 @@ from monitor.arrays import Flags, Labels
 from monitor.windows.label_evidence import EvidencePlan, LabelEvidence, PlainLabels
 from monitor.windows.origin import Gap, Origin
 from monitor.windows.panes import Arrivals, Collected, Mark
-from monitor.windows.tally import Tally
-from monitor.windows.window import Window, WindowCounts, WindowKey, merge, ordered, sampled
+from monitor.windows.window import Counting, Window, WindowCounts, WindowKey, merge, ordered, sampled
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class TimePlan:
     seed: int = 0
     evidence: EvidencePlan | None = None
     """How far back labels count, in streams that are judged by labels."""
-    tally: Callable[[Window], Tally] | None = None
+    tally: Counting | None = None
     """What counts events above the maximum."""
 
     @property

@@ -3,13 +3,11 @@
 Kept apart by partition, because a partition can be taken away, and its events must then leave without a trace.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from monitor.arrays import Labels
-from monitor.windows.tally import Tally
-from monitor.windows.window import Rows, Window, WindowCounts, merge, sampled
+from monitor.windows.window import Counting, Rows, Window, WindowCounts, merge, sampled
 
 # Above the maximum a part is thinned only when it has twice too many rows: each thinning costs a pass over the rows,
 # and doubling makes that a constant cost per event.
@@ -65,7 +63,7 @@ class Collected:
     rows: int = 0
     counts: WindowCounts = field(default_factory=WindowCounts)
 
-    def add(self, chunk: Window, most: int, seed: int, tally: Callable[[Window], Tally] | None = None) -> None:
+    def add(self, chunk: Window, most: int, seed: int, tally: Counting | None = None) -> None:
         """Append rows; beyond twice the maximum keep the seeded sample."""
         self.chunks.append(chunk)
         self.rows += chunk.events

@@ -209,6 +209,10 @@ class Window:
         return self if self.left_out is None else replace(self, left_out=None)
 
 
+Counting = Callable[[Window], Tally]
+"""Counts rows that are about to be let go."""
+
+
 def merge(windows: Sequence[Window]) -> Window:
     """All rows and counts of several parts of one window; the key and the closing reason are the first part's."""
     first = windows[0]
@@ -245,7 +249,7 @@ def ordered(window: Window) -> Window:
     return window if np.array_equal(order, np.arange(order.size)) else window.take(order)
 
 
-def sampled(window: Window, most: int, seed: int = 0, tally: "Callable[[Window], Tally] | None" = None) -> Window:
+def sampled(window: Window, most: int, seed: int = 0, tally: Counting | None = None) -> Window:
     """At most `most` rows: those with the smallest seeded digests (bottom-k sampling). `tally` counts the others.
 
     The digest depends on the row alone, so the sample is the same whatever the batching, and sampling parts before
