@@ -76,6 +76,22 @@ def test_windows_come_newest_first_and_as_many_as_wanted(client: httpx.Client) -
     assert segment["segment"] == "country=BE"
 
 
+def test_a_segment_has_outcomes_of_its_own_beside_those_of_its_stream() -> None:
+    story = Story()
+    story.window()
+    story.window(segment="country=BE")
+    story.outcome()
+    story.outcome(trusted=False, segment="country=BE")
+    with client_of(story) as client:
+        (whole,) = client.get("/api/streams/made-up/outcomes").json()
+        (segment,) = client.get("/api/streams/made-up/outcomes", params={"segment": "country=BE"}).json()
+        page = client.get("/streams/made-up", params={"segment": "country=BE"}).text
+        assert client.get("/api/streams/made-up/outcomes", params={"segment": "country=NL"}).status_code == 404
+    assert (whole["segment"], whole["trusted"]) == ("", True)
+    assert (segment["segment"], segment["trusted"]) == ("country=BE", False)
+    assert "truth, from labels" in page
+
+
 def test_the_result_is_what_went_to_the_sink_to_the_byte(client: httpx.Client, story: Story) -> None:
     before = story.window().to_json().removesuffix(b"null}")
     published = client.get("/api/streams/made-up/result").content
