@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -127,7 +128,16 @@ class FlinkCluster:
         return int(self.ask(f"/jobs/{job}/checkpoints")["counts"]["completed"])
 
     def stop(self, job: str) -> str:
-        """Stop a job with a savepoint; says where it is."""
+        """Stop a job with a savepoint; says where it is. Asked again where a task was just being restarted."""
+        for _ in range(5):
+            done = self._stopped(job)
+            if "location" in done:
+                return str(done["location"])
+            time.sleep(2.0)
+        raise AssertionError(done)
+
+    def _stopped(self, job: str) -> Any:
+        """What became of one attempt."""
         request = urllib.request.Request(
             f"http://{self.address}/jobs/{job}/stop", data=b'{"drain": false}', method="POST"
         )
@@ -141,8 +151,7 @@ class FlinkCluster:
             return bool(done["status"]["id"] == "COMPLETED")
 
         wait_until(completed, "a savepoint", READY_SECONDS)
-        assert "location" in done["operation"], done
-        return str(done["operation"]["location"])
+        return done["operation"]
 
     def cancel(self, job: str) -> None:
         """Without a savepoint; returns when all of it is gone."""
