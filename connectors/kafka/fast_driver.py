@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from confluent_kafka import OFFSET_END, OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
 from connectors.kafka import cluster
 from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Partition, PositionLostError
@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 # A partition whose queue is full is fetched again only after this, by default a second: queues are empty long before.
 _FULL_QUEUE_MILLISECONDS = 20
 _ANSWER_SECONDS = 30.0
+# Where a partition stands, paused, until `seek` says where to begin. Never at its end: the library asks the broker
+# where that is, and an answer that comes after `seek` may move reading there, past all that was still to be read.
+_NOWHERE = 0
 _CLOSE_SECONDS = 5.0
 
 
@@ -73,7 +76,8 @@ class FastReader:
 
     def assign(self, partitions: Collection[Partition]) -> None:
         self._assigned = frozenset(partitions)
-        self._consumer.assign([TopicPartition(*partition, OFFSET_END) for partition in partitions])
+        self._consumer.assign([TopicPartition(*partition, _NOWHERE) for partition in partitions])
+        self._consumer.pause([TopicPartition(*partition) for partition in partitions])
         self._changes.append(OwnershipChange("assigned", self._assigned))
 
     def changes(self) -> Sequence[OwnershipChange]:
@@ -196,11 +200,10 @@ class FastReader:
         if self._closing:
             return
         assigned = as_partitions(partitions)
-        # At the end, and paused: nothing is fetched until `seek` says where to begin.
-        at_end = [TopicPartition(*partition, OFFSET_END) for partition in assigned]
-        consumer.incremental_assign(at_end)
-        if at_end:
-            consumer.pause(at_end)
+        nowhere = [TopicPartition(*partition, _NOWHERE) for partition in assigned]
+        consumer.incremental_assign(nowhere)
+        if nowhere:
+            consumer.pause(nowhere)
         self._assigned |= assigned
         self._changes.append(OwnershipChange("assigned", assigned))
         self._membership = consumer.consumer_group_metadata()
