@@ -14,8 +14,8 @@ import numpy as np
 
 from monitor.errors import ConnectorError
 from monitor.ports import Message
-from monitor.state.concern import AnyConcern
-from monitor.state.known import Known, Ring, Whose
+from monitor.state.concern import AnyConcern, Whose
+from monitor.state.known import Known, Ring
 
 
 class _States(msgspec.Struct, frozen=True, tag="states"):
