@@ -58,7 +58,7 @@ def data_quality(
     most = sorted(apart, key=lambda name: (-apart[name].outside_range - apart[name].new_categories, name))
     return DataQuality(
         rejected=rejected,
-        missing=missing / max(events * len(columns), 1),
+        missing=missing / (events * len(columns)) if events and columns else 0.0,
         outside_range=sum(column.outside for column in columns) / max(numbers, 1),
         new_categories=sum(column.new for column in columns) / max(others, 1),
         constant=tuple(name for name, column in zip(names, columns, strict=False) if column.constant),

@@ -1,5 +1,6 @@
 """From a configuration to a running service: `run` until stopped, `replay` once over files."""
 
+import gc
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -157,6 +158,7 @@ def watch(
                 observer(happening)
 
         def run_until_renewed() -> None:
+            gc.collect()  # what an outage or another reference ended is in cycles, with all of its windows
             opened_now = next(always)
             tell(Opened(*opened_now, references.watched))
             service(config, references.watched, *opened_now, everybody).run(lambda: stopping() or references.due())

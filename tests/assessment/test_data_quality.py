@@ -63,3 +63,10 @@ def test_a_regressors_inputs_are_looked_at_and_its_predictions_are_not():
     assert found.constant == ()
     assert set(found.features) <= set(regression_streams.FEATURES)
     assert 0 <= found.outside_range < 0.05
+
+
+def test_features_that_the_reference_does_not_know_miss_nothing():
+    x, labels = worlds.draw(500, 0)
+    known = Reference.fit(worlds.posteriors(x), labels, classes=("a", "b", "c"), estimator="em", calibration="none")
+    sparse = np.where(np.arange(500)[:, None] % 2, x, np.nan)
+    assert assess(Window.of(worlds.posteriors(x), sparse), known).quality.missing == 0.0
