@@ -416,8 +416,10 @@ def _statistics(
     held_out: HoldOut, usable: Mapping[str, priors.Estimator], step: Callable[[str], None]
 ) -> dict[str, Statistics]:
     """What each of these estimators keeps of the hold-out events."""
-    statistics, rows = {}, held_out.labels.size
+    statistics, rows = dict[str, Statistics](), held_out.labels.size
     for name, estimator in usable.items():
         step(f"estimator {name}")
-        statistics[name] = estimator.summarise(sample_of(held_out, estimator.most_rows or rows))
+        made = estimator.summarise(sample_of(held_out, estimator.most_rows or rows))
+        # In the order in which a file gives them back: products of matrices differ by it in their last bits.
+        statistics[name] = {key: np.asarray(values, order="C") for key, values in made.items()}
     return statistics

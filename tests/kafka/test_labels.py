@@ -28,6 +28,7 @@ broker_version = "{version}"
 reference = "s.ref"
 window = {{ size = "1m", lateness = "10s" }}
 labels = {{ wait = "1m" }}
+may = "change-mix"
 """
 
 

@@ -37,6 +37,9 @@ alarms = "alarms.jsonl"
 [alarms]
 false = "1 per 1d"
 
+[log]
+level = "warning"  # nobody reads what it says until it ends
+
 [server]
 port = {port}
 windows = 30
