@@ -82,7 +82,7 @@ def test_an_upgrade_that_is_killed_again_and_again_publishes_what_one_does_that_
     run(quiet)
     (killed / "events.jsonl").write_bytes(gzip.decompress((KEPT / "events.jsonl.gz").read_bytes()))
     results = killed / "results.jsonl"
-    done = killed_again_and_again(lambda: started(killed, "shiftwatch.toml"), 6, (0.0, 0.3), writes=results)
+    done = killed_again_and_again(lambda: started(killed, "shiftwatch.toml"), 6, (0.0, 0.05), writes=results)
     assert done, "it came to its end before it could be killed"
     assert results.stat().st_size > (KEPT / "results.jsonl").stat().st_size, "the new release had begun to write"
     run(killed)
