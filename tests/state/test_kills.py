@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.error import URLError
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def watched(folder: Path, kills: Mapping[int, int]) -> Shown:
             process = started(folder, "watch.toml")
     wait_until(lambda: published_all(published, process), "the outcome of the last window", 120)
     address = f"http://127.0.0.1:{port}"
-    wait_until(lambda: settled(answer(f"{address}/metrics")), "the commit of the last window")
+    wait_until(lambda: settled(address), "the commit of the last window")
     found = shown(address, ["s"], ["country=BE"])
     process.terminate()
     process.communicate(timeout=30)
@@ -101,11 +102,16 @@ def watched(folder: Path, kills: Mapping[int, int]) -> Shown:
 
 def published_all(results: Path, process: Process) -> bool:
     assert process.poll() is None, process.communicate()
-    return results.exists() and results.read_bytes().count(b"shiftwatch.outcome.v1") >= EACH * len(MIXES) / WINDOW
+    of_the_whole = b'"schema":"shiftwatch.outcome.v1","stream":"s","segment":"",'
+    return results.exists() and results.read_bytes().count(of_the_whole) >= EACH * len(MIXES) / WINDOW
 
 
-def settled(metrics: str) -> bool:
-    """Whether nothing is under way any more."""
+def settled(address: str) -> bool:
+    """Whether nothing is under way any more; what was killed last may still be starting."""
+    try:
+        metrics = answer(f"{address}/metrics")
+    except URLError:
+        return False
     return all(
         f"\nshiftwatch_{name} 0.0\n" in metrics for name in ("assessing_windows", 'labels_waiting_windows{stream="s"}')
     )
