@@ -5,8 +5,9 @@ The shares of a window are held against those of all windows before it that bega
 windows are kept apart. If windows speak against it they join the others when it ends; what has lasted for a week is
 normal from then on, and the past that it differed from is forgotten.
 
-Volume is no series of this: it goes by weeks, so that windows of the same hour are not alike, and with one value a day
-half of the events would be missed for a week and more (`python -m tests.bench.quality`).
+Volume is no series of this: it goes by weeks and holidays, so that windows of the same hour are not alike, and with one
+value a day half of the events would be missed for a week and more (`python -m tests.bench.volume`). Rules of Prometheus
+tell of it.
 """
 
 from collections.abc import Mapping, Sequence

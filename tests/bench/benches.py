@@ -58,6 +58,7 @@ BENCHES = (
     Bench("verdicts_rough", "the same on columns of zeros and atoms, rare classes and small hold-outs"),
     Bench("first_hour", "whether a monitor stays calm with the models and producers that people begin with"),
     Bench("quality", "alarms on data quality: false ones, and how soon a fault is told of"),
+    Bench("volume", "why volume has no part of the budget, and what Prometheus tells of it"),
     Bench("smoothing", "how well the class mix is known now, by all windows so far"),
     Bench("alarms", "how soon a shift is noticed over windows, and how many alarms are false"),
     Bench("feed", "whether corrected scores are better, and never worse"),

@@ -7,10 +7,6 @@ series being 0. A budget of one false alarm of the series in 1,000 windows; wind
 asks for, that windows of the same hour are interchangeable, holds in all calm worlds but the last three: they are what
 it does not hold for. Faults are told of at the budget of sixty streams that share one false alarm in 30 days, after a
 month of calm windows.
-
-Volume is no series of the service, and the last table says why. A value is what a window has, beside the median of the
-same hour of the seven days before it, as a distance of logarithms; the stream has .6 of its events at weekends, and
-one week of thirty with half of that, as holidays have. Once each hour is such a value, once the median of the day.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +18,6 @@ import numpy as np
 
 from monitor.arrays import Flags, Labels, Vector
 from monitor.assessment import Assessment, DataQuality
-from monitor.shifts import conformal
 from monitor.state import AlarmEvent, Budget, QualityState, StatePlan, WindowSeen
 from monitor.state.budget import QUALITY_PART
 from monitor.state.data_quality import SERIES, data_quality
@@ -133,68 +128,6 @@ def delays(courses: int) -> str:
     return tables.markdown(("windows", "calm before", "fault", "windows until told", "time"), rows)
 
 
-def volumes(rng: np.random.Generator, days: int, *, holidays: bool) -> Vector:
-    """Events of each hour."""
-    day = np.arange(days)
-    level = np.where(day % 7 >= 5, 0.6, 1.0) * np.where(holidays & (day % 210 < 7) & (day > 30), 0.5, 1.0)
-    hours = 1_000 * level[:, None] * (1.2 + np.sin(np.arange(24) / 24 * 2 * np.pi))
-    return np.asarray(rng.poisson(hours * np.exp(0.1 * rng.normal(size=(days, 1)))), dtype=float)
-
-
-def distances(events: Vector) -> Vector:
-    """(days, hours): of each hour, from the median of the same hour of the seven days before it."""
-    usual = np.array([np.median(events[at - 7 : at], axis=0) for at in range(7, len(events))])
-    return np.asarray(np.abs(np.log(np.maximum(events[7:], 1) / usual)))
-
-
-def told(values: Sequence[float], strata: Sequence[int], threshold: float) -> list[int]:
-    """Where the sums pass the threshold, after which they begin anew."""
-    past, sums, found = dict[int, dict[int, int]](), conformal.NOTHING_BET, list[int]()
-    for number, (value, stratum) in enumerate(zip(values, strata, strict=True)):
-        known, step = past.setdefault(stratum, {}), conformal.step_of(value)
-        sums = conformal.plus(sums, conformal.rank(known, step))
-        known[step] = known.get(step, 0) + 1
-        if sum(sums) / len(sums) >= threshold:
-            found.append(number)
-            sums = conformal.NOTHING_BET
-    return found
-
-
-def volume(days: int) -> str:
-    """False alarms by the hour, and by the day; and days until a stream that has half of its events is told of."""
-    rows = []
-    for holidays in (False, True):
-        values = distances(volumes(np.random.default_rng(1), days, holidays=holidays))
-        series = {
-            "each hour": (values.ravel().tolist(), list(range(24)) * len(values)),
-            "each day": (np.median(values, axis=1).tolist(), [0] * len(values)),
-        }
-        world = "weekends and holidays" if holidays else "weekends"
-        for name, (found, strata) in series.items():
-            allowed = len(found) / 100
-            rows.append((world, name, f"{len(found):,}", f"{allowed:.0f}", str(len(told(found, strata, 100)))))
-    return tables.markdown(("world", "a value", "values", "allowed", "came"), rows)
-
-
-def halved(courses: int) -> str:
-    """Days until it is told that a stream has half of its events, by one value a day."""
-    threshold, rows = STREAMS * MONTH * 5 / QUALITY_PART, []
-    for before in (90, 365):
-        found = []
-        for seed in range(courses):
-            events = volumes(np.random.default_rng(seed), before + 37, holidays=False)
-            usual = np.array([np.median(events[at - 7 : at], axis=0) for at in range(7, before + 7)])
-            level = np.tile(usual[-7:], (5, 1))[:30]
-            calm = np.abs(np.log(np.maximum(events[7 : before + 7], 1) / usual))
-            after = np.abs(np.log(np.maximum(events[before + 7 :] / 2, 1) / level))
-            values = np.median(np.concatenate([calm, after]), axis=1).tolist()
-            alarms = told(values, [0] * len(values), threshold)
-            found.append(next((at - before + 1 for at in alarms if at >= before), 31))
-        shown = median(found)
-        rows.append((str(before), "more than 30" if shown > 30 else f"{shown:.0f}"))
-    return tables.markdown(("days before", "days until it is told"), rows)
-
-
 def main() -> None:
     """All tables."""
     given = options(__doc__).parse_args()
@@ -212,12 +145,6 @@ def main() -> None:
             "## Until a fault is told of, at one false alarm of sixty streams in 30 days",
             "",
             delays(2 if quick else 9),
-            "## Why volume has no alarm: false ones at one in 100 values",
-            "",
-            volume(400 if quick else 4_000),
-            "## Why volume has no alarm: days until half of the events are missed, at the budget above",
-            "",
-            halved(3 if quick else 20),
         ]
     )
     print(text)

@@ -25,17 +25,21 @@ def used(text: str) -> set[str]:
     return set(re.findall(r"\bshiftwatch_[a-z_]+\b", text))
 
 
+RULES = sorted((DEPLOY / "prometheus").glob("*.rules.yml"))
+
+
 def rules() -> list[dict[str, Any]]:
-    groups = yaml.safe_load((DEPLOY / "prometheus" / "shiftwatch.rules.yml").read_text(encoding="utf-8"))["groups"]
-    return [rule for group in groups for rule in group["rules"]]
+    """All alerts."""
+    groups = [group for path in RULES for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]]
+    return [rule for group in groups for rule in group["rules"] if "alert" in rule]
 
 
 def test_alert_rules_pass_promtool_and_their_own_tests() -> None:
     need("promtool")
     folder = DEPLOY / "prometheus"
-    tool("promtool", "check", "rules", "shiftwatch.rules.yml", cwd=folder)
+    tool("promtool", "check", "rules", *(path.name for path in RULES), cwd=folder)
     tool("promtool", "check", "config", "prometheus.yml", cwd=folder)
-    tool("promtool", "test", "rules", "shiftwatch.rules.test.yml", "shiftwatch.rules.week.test.yml", cwd=folder)
+    tool("promtool", "test", "rules", *(path.name for path in sorted(folder.glob("*.test.yml"))), cwd=folder)
 
 
 def test_the_alertmanager_example_passes_amtool_and_routes_by_severity() -> None:
@@ -48,7 +52,7 @@ def test_the_alertmanager_example_passes_amtool_and_routes_by_severity() -> None
 
 
 def test_alerts_and_dashboards_name_only_metrics_and_verdicts_that_exist() -> None:
-    for path in [DEPLOY / "prometheus" / "shiftwatch.rules.yml", *(DEPLOY / "grafana" / "dashboards").glob("*.json")]:
+    for path in [*RULES, *(DEPLOY / "grafana" / "dashboards").glob("*.json")]:
         text = path.read_text(encoding="utf-8").replace("\\", "")
         assert used(text) <= KNOWN, path
         for names in re.findall(r'verdict=~?"([^"]*)"', text):
