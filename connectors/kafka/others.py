@@ -26,7 +26,7 @@ class Others:
     def __init__(self, settings: SourceSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._clock = clock
-        self.sharing = Sharing()
+        self.sharing = Sharing(settings.session_timeout / 1e6)
         self.everything: frozenset[Partition] = frozenset()
         """All partitions of the topics."""
         self._asked: float | None = None

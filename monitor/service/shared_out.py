@@ -52,7 +52,9 @@ class WholeWindows:
     def publishable(self, window: Window) -> Window | None:
         """The window, or the part that it is; None if that is not to be published."""
         key = window.key
-        if self._source is None or not self._source.elsewhere(key.stream, key.start, key.end):
+        if self._source is None:
+            return window
+        if Gap.SPREAD not in window.origin.gaps and not self._source.elsewhere(key.stream, key.start, key.end):
             return window
         if self._policies[key.stream] == "refuse":
             self._tell(WindowRefused(key, window.events))

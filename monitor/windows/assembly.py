@@ -404,7 +404,8 @@ class Windowing:
             window = self._timed[stream].close(start, closed, because, spans)
             if window is not None:
                 self.mark = deadline
-                yield self._once(self._lacking(window, self._timed[stream].plan.lateness))
+                lacking = self._lacking(window, self._timed[stream].plan.lateness)
+                yield self._once(self._without(lacking, start, deadline))
 
     def _counted(self, counting: CountWindows, windows: Iterator[Window]) -> Iterator[Window]:
         for window in windows:
@@ -427,6 +428,15 @@ class Windowing:
             if gap.touches(key.stream, key.start - around, key.end + around)
         }
         return replace(window, origin=window.origin.lacking(gaps)) if gaps else window
+
+    def _without(self, window: Window, start: int, deadline: int) -> Window:
+        """With a gap, where another partition had events of its stream and was closed before: by a member of a group
+        that did not have all of them."""
+        apart = any(
+            clock.since.get(window.key.stream, OPEN) <= start and deadline <= clock.closed
+            for clock in self._clocks.values()
+        )
+        return replace(window, origin=window.origin.lacking([Gap.SPREAD])) if apart else window
 
     def _came_too_late(self, stream: str, marks: Labels, clock: _PartitionClock) -> Stretch:
         """Where the partition's clock stood when events came whose windows had been closed, or in the first window

@@ -13,7 +13,7 @@ import pytest
 from connectors.kafka.driver import CommittedOffset, Fetched, OwnershipChange, Partition, PositionLostError
 from connectors.kafka.progress import NOTED_STREAMS, Notes, Span, hashed, to_metadata
 from connectors.kafka.settings import Connection, SourceSettings
-from connectors.kafka.sharing import PATIENCE, STANDS_STILL
+from connectors.kafka.sharing import REBALANCE
 from connectors.kafka.topic_source import KafkaSource
 from connectors.kafka.watchdog import Guard
 from monitor.errors import ConnectorError
@@ -307,6 +307,8 @@ def test_without_a_group_the_sink_s_checkpoint_says_where_to_begin() -> None:
     assert source.statistics.alone
 
 
+PUT_OUT = 10.0 + REBALANCE
+"""Seconds after which nobody has a partition any more that a dead member had, by the settings' defaults."""
 FRAUD = {hashed("fraud"): Span(40, 90)}
 READ = Notes(FRAUD, 10)
 """To the end."""
@@ -328,11 +330,37 @@ def test_a_stream_that_others_get_is_known_with_the_first_poll_after_the_assignm
     reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), READ))
     source = shared(reader, [0.0])
     source.poll(0)
-    assert source.known
     assert source.report().spread == ("fraud",)
     assert source.elsewhere("fraud", 80 * SECOND, 100 * SECOND)
     assert not source.elsewhere("fraud", 20 * SECOND, 40 * SECOND), "before they had any"
     assert not source.elsewhere("orders", 80 * SECOND, 100 * SECOND)
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_windows_wait_until_whoever_else_has_events_of_them_is_heard_of_or_put_out_of_the_group(alive: bool) -> None:
+    reader, now = TableReader(), [0.0]
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), Notes(FRAUD, 6)))
+    source = shared(reader, now)
+    source.poll(0)
+    now[0] += PUT_OUT - 2
+    assert not source.known, "a member that died may have it, and it may be ours when that is noticed"
+    if alive:
+        reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), READ))
+    now[0] += 1 if alive else 3
+    assert source.known
+    reader.rebalance("assigned", frozenset())
+    source.reassigned(nothing)
+    source.poll(0)
+    assert not source.known, "partitions were handed out anew"
+
+
+def test_windows_wait_for_no_member_that_has_other_streams_or_other_times() -> None:
+    reader = TableReader()
+    notes = Notes({hashed("returns"): Span(40, 90), hashed("orders"): Span(-90, -40)}, 10)
+    reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), notes))
+    source = shared(reader, [0.0])
+    source.poll(0)
+    assert source.known
 
 
 def test_windows_wait_until_it_is_known_what_unread_partitions_bring_but_not_for_ever() -> None:
@@ -340,7 +368,7 @@ def test_windows_wait_until_it_is_known_what_unread_partitions_bring_but_not_for
     source = shared(reader, now)
     source.poll(0)
     assert not source.known, "there are records in the other partition, and nobody has committed any"
-    now[0] += PATIENCE + 1
+    now[0] += 2 * PUT_OUT + 1
     assert source.known
     reader.group[P1] = CommittedOffset(3, to_metadata(progress(3)))
     source = shared(reader, now)
@@ -372,7 +400,7 @@ def test_a_member_that_is_behind_is_taken_to_get_more_of_the_stream_until_it_has
         now[0] += 2
         reader.group[P1] = CommittedOffset(3, to_metadata(progress(3), READ))
     else:
-        now[0] += STANDS_STILL + 1
+        now[0] += PUT_OUT + 1
     assert source.known, "windows are about to close, so it looks again"
     assert not source.elsewhere("fraud", *later)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from monitor.ports import NEVER
 from monitor.windows import CountPlan, Gap, StreamRows, TimePlan, Window, Windowing, sampled
 from monitor.windows.origin import OPEN, Stretch, followed, widened
+from monitor.windows.progress import PartitionProgress
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -114,6 +115,20 @@ def test_a_count_window_over_records_that_are_gone_says_so() -> None:
     windowing.add("a", 50, [], skipped=46)
     bring(windowing, "a", 50, [50, 51, 52, 53, 54])
     assert [window.origin.gaps for window in windowing.close(["a"])] == [(), (Gap.SKIPPED,), ()]
+
+
+def test_what_one_partition_brings_to_windows_that_another_has_closed_by_itself_is_no_whole_window() -> None:
+    windowing = windowing_of()
+    bring(windowing, "a", 0, [5, 15, 25])
+    windowing.forget("b")
+    list(windowing.close(["a"]))
+    alone = windowing.checkpoint().progress["a"]
+    again = Windowing({"s": TimePlan(size=10, slide=10, lateness=0, most=1000)})
+    again.begin("a", alone)
+    again.begin("b", PartitionProgress(offset=0, running_max=NEVER, read=0, closed=NEVER))
+    bring(again, "b", 0, [3, 12, 24, 31])
+    bring(again, "a", alone.offset, [25, 32])
+    assert gaps(list(again.close(["a", "b"]))) == {0: (Gap.SPREAD,), 10: (Gap.SPREAD,), 20: ()}
 
 
 def test_a_window_names_the_partitions_that_it_was_made_from() -> None:
