@@ -7,6 +7,7 @@ import re
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import unified_diff
 from urllib.parse import quote
 
@@ -74,7 +75,10 @@ def metrics(text: str) -> str:
 def assert_soon_the_same(look: Callable[[], Shown], want: Shown, seconds: float = 15.0) -> None:
     """Word for word, once a process that has just begun has heard from the cluster how far it has read."""
     deadline = time.monotonic() + seconds
-    while look() != want and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        with suppress(OSError):  # 404: it has not heard of a stream yet
+            if look() == want:
+                return
         time.sleep(0.2)
     assert_the_same(look(), want)
 

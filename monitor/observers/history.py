@@ -189,11 +189,14 @@ class History:
     def _reassigned(self, change: Reassigned) -> Flow:
         for partition in change.gone:
             self._event_time.pop(partition, None)
+        # Windows that are waited for may come to another member now.
+        self._waiting_since.clear()
         flow = self._snapshot.flow
         moved = bool(change.came or change.gone)
         return replace(
             flow,
             event_time=dict(self._event_time),
+            waiting_since={},
             reassignments=flow.reassignments + moved,
             refused=flow.refused + bool(change.refused),
         )

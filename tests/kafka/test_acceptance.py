@@ -25,6 +25,7 @@ from tests.kafka.world import (
     setup_of,
 )
 from tests.marks import in_chaos
+from tests.processes import wait_until
 
 
 @pytest.fixture
@@ -71,6 +72,21 @@ def test_members_that_join_leave_freeze_and_die_say_everything_once(
             disturb(members, slot, rng)
         time.sleep(rng.uniform(0.5, 4.0))
     compare(setup, [*members.values()] or [setup.member()])
+
+
+@pytest.mark.chaos
+def test_partitions_that_a_dead_member_holds_until_its_session_ends_cost_no_window(
+    broker: Broker, tmp_path: Path
+) -> None:
+    setup = setup_of(broker, World(["s0", "s0"], 40_000, window="100s"), tmp_path)
+    feed, first = Feed(broker, setup.topic, setup.world, 20.0), setup.member("first")
+    wait_until(lambda: len(setup.published()) >= 2, "two windows", 120)
+    second = setup.member("second")
+    second.wait_until_reading()
+    first.kill()
+    wait_until(lambda: len(second.shares) == 1, "the other half of the stream comes to a member that is dead", 5)
+    feed.finish()
+    compare(setup, [second])
 
 
 def disturb(members: dict[int, Member], slot: int, rng: random.Random) -> None:

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import ClassVar
@@ -26,7 +26,7 @@ from confluent_kafka import Producer
 from monitor.arrays import Vector
 from monitor.reference.classifier import Reference
 from tests.kafka.topics import Broker, Written, read, unique
-from tests.outside import Shown, answer, assert_soon_the_same, assert_the_same, only, shown
+from tests.outside import Shown, answer, assert_soon_the_same, only, shown
 from tests.processes import wait_until
 
 START_MS = 1_763_456_400_000
@@ -386,12 +386,17 @@ def assert_shown(setup: Setup, living: Sequence[Member], want: Shown) -> None:
     wait_until(lambda: sorted(chain(*(one.shares for one in living))) == sorted(everything), "all partitions", 90)
     for member in living:
         own = sorted({everything[partition] for partition in member.shares})
-        assert_the_same(only(shown(member.address, own), own), only(want, own))
+        assert_soon_the_same(partial(own_of, member, own), only(want, own))
         member.stop()
     last = setup.member("last")
     wait_until(lambda: last.shares == everything.keys(), "one member has them all", 90)
     assert_soon_the_same(lambda: shown(last.address, setup.world.streams), want)
     last.stop()
+
+
+def own_of(member: Member, streams: Sequence[str]) -> Shown:
+    """What a member shows of its streams."""
+    return only(shown(member.address, streams), streams)
 
 
 def _difference(want: bytes, got: bytes) -> str:

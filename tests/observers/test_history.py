@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from monitor.assessment.verdict import Verdict
 from monitor.limits import SEGMENT_TRACKS, SEGMENT_WINDOWS
@@ -97,6 +98,16 @@ def test_a_partition_that_went_has_no_newest_event_any_more() -> None:
     flow = story.history.snapshot.flow
     assert "t-0" not in flow.event_time
     assert flow.reassignments == 1
+
+
+@pytest.mark.parametrize("change", [Reassigned(gone=frozenset({"t-0"})), Reassigned(refused="the group moved on")])
+def test_windows_that_another_member_may_publish_now_are_not_waited_for(change: Reassigned) -> None:
+    story = Story()
+    story.busy(100)
+    assert story.history.snapshot.flow.waiting_since.keys() == {"made-up"}
+    story.tell(change)
+    story.busy(0)
+    assert not story.history.snapshot.flow.waiting_since, "it would page for a window that is out"
 
 
 def test_a_refused_commit_is_counted_and_no_reassignment() -> None:
