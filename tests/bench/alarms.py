@@ -1,11 +1,14 @@
 """Alarms with a budget: false alarms that come, and windows until a shift is noticed, beside other detectors.
 
-    python -m tests.bench.alarms [--quick] [--report FILE]
+    python -m tests.bench.alarms [--quick] [--state FILE] [--report FILE]
+
+In full it takes half an hour of one processor; with `--state` it goes on where it was cut short.
 
 Scores are those of windows without a change: x_t = sqrt(rho) g + sqrt(1 - rho) e_t, standard normal, with g the error
 of the reference, drawn once for each series; rho = 0 is a reference without error, rho = .5 windows as large as theirs.
 At c = 3,300 windows between false alarms all detectors see the same scores. Those beside the e-detector: an alarm at
 two of three windows beyond 2.576 (either side), and River's ADWIN, Page-Hinkley and KSWIN with their defaults.
+A thousand series correlate by .8, in their windows and in the error of their references.
 
 The last two tables are of windows of 100 events that are assessed as the service does it, with references of their own:
 the same assessments, shown to the concern with the budget. Detection is told of the share that moves, by so many
@@ -14,6 +17,8 @@ standard errors of a window; the budget is that of the whole stream, of which th
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -29,6 +34,7 @@ from monitor.state.evidence import evidence
 from monitor.tolerances import CALM_EVIDENCE
 from monitor.windows import Window, WindowKey, WindowSummary
 from tests.bench import tables
+from tests.bench.kept import Kept
 from tests.bench.options import options
 from tests.service import streams
 
@@ -56,15 +62,16 @@ def scores(series: int, windows: int, shared: float, seed: int) -> Matrix:
     return reference + np.sqrt(1 - shared) * rng.normal(size=(windows, series))
 
 
-def alarms(x: Matrix, shared: float, threshold: float = BUDGET) -> Iterator[Vector]:
+def alarms(x: Iterable[Vector], shared: float, threshold: float = BUDGET) -> Iterator[Vector]:
     """Window by window: which series the e-detector raises. Both directions of each have half of the budget."""
-    both = np.concatenate([x, -x], axis=1)
-    evidence = SeriesEvidence.none(both.shape[1])
-    for row in both:
-        evidence = evidence.plus(row, shared, evidence.log_total < np.log(CALM_EVIDENCE))
+    evidence = None
+    for row in x:
+        both = np.concatenate([row, -row])
+        evidence = evidence or SeriesEvidence.none(both.size)
+        evidence = evidence.plus(both, shared, evidence.log_total < np.log(CALM_EVIDENCE))
         raised = evidence.log_total >= np.log(2 * threshold)
         evidence.logs[raised] = SeriesEvidence.none(1).logs[0]
-        yield raised[: x.shape[1]] | raised[x.shape[1] :]
+        yield raised[: row.size] | raised[row.size :]
 
 
 def first(raised: Iterator[Vector], series: int) -> Vector:
@@ -104,42 +111,74 @@ def detectors(shared: float) -> dict[str, Callable[[Matrix], Iterator[Vector]]]:
     }
 
 
-def delays(series: int, slow: int, shared: float) -> str:
+def delays(kept: Kept, series: int, slow: int, shared: float) -> str:
     """Windows from the shift to the alarm, on average; those that never notice count as so many windows."""
     rows = []
     for shape, form in SHAPES.items():
         for name, detector in detectors(shared).items():
             some = series if name in ("e-detector", "2 of 3") else slow
-            cells = []
-            for shift in SHIFTS:
-                x = scores(some, CALM + PATIENCE, shared, seed=int(100 * shift))
-                x[CALM:] += shift * form(np.arange(PATIENCE, dtype=float))[:, None]
-                found = first(detector(x), some) - CALM
-                after = np.minimum(found[found > 0], PATIENCE)
-                cells.append(f"{after.mean():.1f}" if after.mean() < PATIENCE / 2 else "-")
-            rows.append((shape, name, *cells))
+            measured = partial(_delays, form, detector, some, shared)
+            cells = kept.answer(("delays", shape, name, some, shared), measured)
+            rows.append((shape, name, *(f"{after:.1f}" if after < PATIENCE / 2 else "-" for after in cells)))
     return tables.markdown(("shift", "detector", *(f"{shift:g} s.e." for shift in SHIFTS)), rows)
 
 
-def false_alarms(windows: int) -> str:
+def _delays(form: Shape, detector: Callable[[Matrix], Iterator[Vector]], series: int, shared: float) -> list[float]:
+    """By size of the shift."""
+    cells = []
+    for shift in SHIFTS:
+        x = scores(series, CALM + PATIENCE, shared, seed=int(100 * shift))
+        x[CALM:] += shift * form(np.arange(PATIENCE, dtype=float))[:, None]
+        found = first(detector(x), series) - CALM
+        cells.append(float(np.minimum(found[found > 0], PATIENCE).mean()))
+    return cells
+
+
+def false_alarms(kept: Kept, windows: int) -> str:
     """Those that came, as a share of those allowed: of one series, and of a thousand that share their budget."""
     rows = []
     for shared in (0.0, 0.1, 0.5, 0.9):
-        x = scores(20, windows, shared, seed=1)
-        counts = np.sum(list(alarms(x, shared)), axis=0) / windows * BUDGET
-        for whose, count in (("mean of 20 references", counts.mean()), ("the worst of 20", counts.max())):
-            rows.append((f"{shared:g}", "e-detector", "1", whose, f"{count:.2f}"))
-    rng, short = np.random.default_rng(2), windows // 10
-    x = np.sqrt(0.8) * rng.normal(size=(short, 1)) + np.sqrt(0.2) * scores(1_000, short, 0.0, seed=3)
-    # A thousand series that share one alarm in 33 windows, so that enough come to be counted.
-    count = float(np.sum([here.sum() for here in alarms(x, 0.0, threshold=1_000 * BUDGET / 100)]))
-    rows.append(("0", "e-detector", "1,000 that correlate by .8", "together", f"{count / short * BUDGET / 100:.2f}"))
-    x = scores(20, short, 0.0, seed=4)
+        mean, worst = kept.answer(("of one series", windows, shared), partial(_of_one, windows, shared))
+        rows.append((f"{shared:g}", "e-detector", "1", "mean of 20 references", f"{mean:.2f}"))
+        rows.append((f"{shared:g}", "e-detector", "1", "the worst of 20", f"{worst:.2f}"))
+    for shared, references in ((0.0, 1), (0.1, 1), (0.1, 10), (0.5, 1), (0.5, 10)):
+        measured = partial(_of_a_thousand, windows, shared, references)
+        share = kept.answer(("of a thousand series", windows, shared, references), measured)
+        whose = "one reference" if references == 1 else f"{references} references"
+        rows.append((f"{shared:g}", "e-detector", "1,000 that correlate by .8", whose, f"{share:.2f}"))
     for name, detector in list(detectors(0.0).items())[2:]:
-        count = float(np.mean(list(detector(x)))) * BUDGET
-        rows.append(("0", name, "1", "mean of 20", f"{count:.2f}"))
-    columns = ("rho", "detector", "series", "whose", "false alarms, as a share of one in 3,300 windows")
+        measured = partial(_of_a_peer, windows // 10, detector)
+        rows.append(("0", name, "1", "mean of 20", f"{kept.answer(('of a peer', windows, name), measured):.2f}"))
+    columns = ("rho", "detector", "series", "whose", "false alarms, as a share of those allowed")
     return tables.markdown(columns, rows)
+
+
+def _of_one(windows: int, shared: float) -> tuple[float, float]:
+    """Of 20 references: on average, and of the worst."""
+    x = scores(20, windows, shared, seed=1)
+    counts = np.sum(list(alarms(x, shared)), axis=0) / windows * BUDGET
+    return float(counts.mean()), float(counts.max())
+
+
+def _of_a_thousand(windows: int, shared: float, references: int) -> float:
+    """A thousand series that share one alarm in 33 windows, so that enough come to be counted."""
+    threshold, each, count = 1_000 * BUDGET / 100, windows // references, 0
+    for seed in range(references):
+        rng = np.random.default_rng((2, seed))
+        count += sum(int(here.sum()) for here in alarms(_alike(rng, each, shared), shared, threshold))
+    return count / windows * BUDGET / 100
+
+
+def _alike(rng: np.random.Generator, windows: int, shared: float) -> Iterator[Vector]:
+    """Windows of a thousand series that correlate by .8."""
+    reference = np.sqrt(0.8) * rng.normal() + np.sqrt(0.2) * rng.normal(size=1_000)
+    for _ in range(windows):
+        own = np.sqrt(0.8) * rng.normal() + np.sqrt(0.2) * rng.normal(size=1_000)
+        yield np.sqrt(shared) * reference + np.sqrt(1 - shared) * own
+
+
+def _of_a_peer(windows: int, detector: Callable[[Matrix], Iterator[Vector]]) -> float:
+    return float(np.mean(list(detector(scores(20, windows, 0.0, seed=4))))) * BUDGET
 
 
 def reference_of(hold_out: int, prior: float, seed: int) -> Reference:
@@ -169,45 +208,65 @@ def raised(course: Iterable[WindowSeen], reference: Reference, rate: float) -> I
                 yield number, event.series
 
 
-def assessed_false_alarms(
-    windows: int, references: int, cases: Sequence[tuple[int, float]] = ((20_000, 0.3), (20_000, 0.05), (500, 0.3))
-) -> str:
+CASES = ((20_000, 0.3, 10), (20_000, 0.05, 1), (500, 0.3, 1))
+"""Hold-out, share, and how many times as many windows."""
+
+
+def assessed_false_alarms(kept: Kept, windows: int, references: int) -> str:
     """Calm windows that were assessed, by budget."""
     rows = []
-    for hold_out, prior in cases:
-        counts = {once_in: list[int]() for once_in in (100, 1_000)}
-        for seed in range(1, references + 1):
-            reference = reference_of(hold_out, prior, seed)
-            course = list(assessed([prior] * windows, reference, seed))
-            for once_in, found in counts.items():
-                found.append(len(list(raised(course, reference, 1 / once_in))))
-        for once_in, found in counts.items():
-            total = windows * references
-            shown = (f"{total:,}", f"one in {once_in:,}", f"{total / once_in:.0f}", str(sum(found)), str(max(found)))
-            rows.append((f"{hold_out:,}", f"{prior:g}", *shown))
-    columns = ("hold-out", "share", "windows", "budget", "allowed", "came", "of the worst reference")
+    for hold_out, prior, times in CASES:
+        each = windows * times
+        counts = np.array(
+            [
+                kept.answer(("assessed", hold_out, prior, each, seed), partial(_came_of, hold_out, prior, each, seed))
+                for seed in range(1, references + 1)
+            ]
+        )
+        for once_in, came in zip(ONCE_IN, counts.T, strict=True):
+            total = each * references
+            shown = (f"{total:,}", f"one in {once_in:,}", f"{total / once_in:.0f}", str(came.sum()))
+            rows.append((f"{hold_out:,}", f"{prior:g}", *shown, f"{each / once_in:.0f}", str(came.max())))
+    columns = ("hold-out", "share", "windows", "budget", "allowed", "came", "allowed by reference", "of the worst")
     return tables.markdown(columns, rows)
 
 
-def assessed_delays(courses: int) -> str:
+ONCE_IN = (100, 1_000)
+
+
+def _came_of(hold_out: int, prior: float, windows: int, seed: int) -> list[int]:
+    """How many alarms one reference's calm windows raise, by budget."""
+    reference = reference_of(hold_out, prior, seed)
+    course = list(assessed([prior] * windows, reference, seed))
+    return [len(list(raised(course, reference, 1 / once_in))) for once_in in ONCE_IN]
+
+
+def assessed_delays(kept: Kept, courses: int) -> str:
     """Windows from the shift of a share to its alarm, at one false alarm of this share in 3,300 windows."""
-    rows, series = [], 4
+    rows = []
     for shift, patience in ((0.5, 240), (1.0, 80), (2.0, 30), (3.0, 20)):
-        found = []
-        for seed in range(1, courses + 1):
-            reference = reference_of(20_000, 0.3, seed)
-            mixes = [0.3] * BEFORE + [0.3 + shift * ERROR] * patience
-            alarms_of = raised(assessed(mixes, reference, seed), reference, series / (2 * BUDGET))
-            after = (at - BEFORE + 1 for at, name in alarms_of if name == "share of yes rises" and at >= BEFORE)
-            found.append(next(after, patience))
+        found = [
+            kept.answer(("noticed", shift, patience, seed), partial(_noticed, shift, patience, seed))
+            for seed in range(1, courses + 1)
+        ]
         rows.append((f"{shift:g} s.e.", f"{np.mean(found):.1f}", f"{np.median(found):.0f}"))
     return tables.markdown(("shift", "windows on average", "median"), rows)
 
 
+def _noticed(shift: float, patience: int, seed: int) -> int:
+    reference, series = reference_of(20_000, 0.3, seed), 4
+    mixes = [0.3] * BEFORE + [0.3 + shift * ERROR] * patience
+    alarms_of = raised(assessed(mixes, reference, seed), reference, series / (2 * BUDGET))
+    after = (at - BEFORE + 1 for at, name in alarms_of if name == "share of yes rises" and at >= BEFORE)
+    return next(after, patience)
+
+
 def main() -> None:
     """All tables."""
-    given = options(__doc__).parse_args()
-    quick = given.quick
+    parser = options(__doc__)
+    parser.add_argument("--state", type=Path, help="a file of JSON lines: what it holds is not done again")
+    given = parser.parse_args()
+    quick, kept = given.quick, Kept(given.state)
     text = "\n".join(
         [
             "# Alarms with a budget",
@@ -217,19 +276,19 @@ def main() -> None:
             "",
             "## Windows until a shift is noticed, at one false alarm in 3,300 windows",
             "",
-            delays(40 if quick else 400, 4 if quick else 10, 0.0),
+            delays(kept, 40 if quick else 400, 4 if quick else 10, 0.0),
             "## The same where the windows share a tenth of their variance with the reference",
             "",
-            delays(40 if quick else 400, 4 if quick else 10, 0.1),
+            delays(kept, 40 if quick else 400, 4 if quick else 10, 0.1),
             "## False alarms without a shift",
             "",
-            false_alarms(5_000 if quick else 100_000),
+            false_alarms(kept, 1_000 if quick else 100_000),
             "## The same on assessed windows of 100 events",
             "",
-            assessed_false_alarms(50 if quick else 1_500, 2 if quick else 10),
+            assessed_false_alarms(kept, 20 if quick else 1_000, 2 if quick else 10),
             "## Windows until a shift is noticed, on assessed windows",
             "",
-            assessed_delays(2 if quick else 20),
+            assessed_delays(kept, 2 if quick else 20),
         ]
     )
     print(text)
