@@ -2,12 +2,7 @@
 
 It holds under a shift of the class mix and nothing else, so it is said with those verdicts alone that claim it.
 Where the mix differs from window to window by nature it is what is published of it. Elsewhere it may well be that of
-the hold-out, and a window that is `stable` may have moved by less than can be seen: with d the estimated change of a
-share, and s its standard error,
-
-    share = that of the hold-out + max(1 - s^2 / d^2, 0) d
-
-(James and Stein 1961, positive part), whose error is hardly more than s wherever the mix is.
+the hold-out, and a window that is `stable` may have moved by less than can be seen: there it is drawn back.
 """
 
 from collections.abc import Mapping
@@ -16,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from monitor.arrays import Matrix, Vector
+from monitor.arrays import Matrix
 from monitor.assessment.classifier_view import AssessedReference
 from monitor.assessment.prevalence import BasedOn, Prevalence
 from monitor.assessment.verdict import Verdict
@@ -27,6 +22,7 @@ from monitor.performance import (
     Decisions,
     Expected,
     MeasureValue,
+    drawn_back,
     estimated,
     misfits,
     scores_of,
@@ -66,20 +62,14 @@ def performance(
         return Performance({}, why, decisions, of_class)
     source, estimate = reference.source_priors, mix.estimate
     variances = ((estimate.upper - estimate.lower) / (2 * NORMAL_95)) ** 2
-    priors = estimate.priors if _blocks(reference) else _drawn_back(estimate.priors, variances, source)
+    priors = estimate.priors
+    if not _blocks(reference):
+        priors, variances = drawn_back(priors, variances, source)
     window = Expected(scores_of(scored, posteriors if reference.margins else scored, decisions, of_class), posteriors)
     misfit = _misfits(reference, resolution, decisions, tuple(np.rint(priors / MIX_GRID).tolist()))
     measures = decisions.measures(source.size, of_class)
     figures = estimated(window, measures, misfit, source=source, mix=priors, variances=variances)
     return Performance(figures, "", decisions, of_class)
-
-
-def _drawn_back(priors: Vector, variances: Vector, source: Vector) -> Vector:
-    """A mix as far as it differs from the hold-out's by more than its errors."""
-    change = priors - source
-    kept = np.maximum(1 - variances / np.maximum(change**2, np.finfo(np.float64).tiny), 0.0)
-    mix = source + kept * change
-    return np.asarray(mix / mix.sum())
 
 
 def too_few(reference: AssessedReference, decisions: Decisions) -> Performance:

@@ -1,6 +1,7 @@
 """How good a model is: estimated without labels, and by labels that came later."""
 
 from monitor.performance.decisions import USUAL_DECISIONS, Decisions, scores_of
+from monitor.performance.drawn_back import drawn_back
 from monitor.performance.estimated import CalibrationError, Expected, estimated, misfits
 from monitor.performance.limits import Limit
 from monitor.performance.measure_value import MeasureValue, with_interval
@@ -16,6 +17,7 @@ __all__ = [
     "Measure",
     "MeasureValue",
     "Scores",
+    "drawn_back",
     "estimated",
     "measures",
     "misfits",
