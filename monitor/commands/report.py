@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from monitor.errors import InputError
 
 if TYPE_CHECKING:
-    from monitor.pages.messages import Message
+    from monitor.pages.messages import AlarmRead, Message, OutcomeRead, WindowRead
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 PRINT = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-pdf-header-footer")
@@ -21,7 +21,8 @@ PRINTING_SECONDS = 120
 SUFFIXES = (".html", ".md", ".pdf")
 
 EPILOG = """\
-RESULTS are JSON lines as the sink wrote them, also compressed (.gz): results, and beside them alarms, if there are any.
+RESULTS are JSON lines as the sink wrote them, also compressed (.gz): results, and beside them alarms and dead letters,
+if there are any.
 From Kafka: kafka-console-consumer --topic shiftwatch-results --from-beginning --timeout-ms 5000 > results.jsonl
 
   shiftwatch report results.jsonl -o report.html                     one page that needs no network
@@ -49,6 +50,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def report(results: Sequence[Path], out: Path, *, begin: int | None = None, until: int | None = None) -> int:
     """Write the report that the suffix of `out` asks for."""
     from monitor.assessment.verdict import facts_by_name
+    from monitor.pages.messages import DeadLetterRead
     from monitor.pages.report import PeriodReport
     from monitor.pages.story import Gathering
 
@@ -56,12 +58,12 @@ def report(results: Sequence[Path], out: Path, *, begin: int | None = None, unti
         raise InputError(f"{out}: want a name that ends in {', '.join(SUFFIXES)}")
     gathering = Gathering()
     for message in _messages(results):
-        if _within(message, begin, until):
+        if isinstance(message, DeadLetterRead) or _within(message, begin, until):  # they have no time
             gathering.add(message)
     stories = gathering.stories()
     if not stories:
         raise InputError(f"{', '.join(map(str, results))}: no result of a window lies between --from and --to")
-    made = PeriodReport.of(stories, facts_by_name())
+    made = PeriodReport.of(stories, facts_by_name(), gathering.rejects)
     if out.suffix == ".pdf":
         _print(made.html(unfolded=True), out)
     else:
@@ -88,7 +90,7 @@ def _messages(paths: Iterable[Path]) -> "Iterator[Message]":
                     yield message
 
 
-def _within(message: "Message", begin: int | None, until: int | None) -> bool:
+def _within(message: "WindowRead | OutcomeRead | AlarmRead", begin: int | None, until: int | None) -> bool:
     """Of alarms, those that lasted into the period."""
     ends_late = begin is None or message.until > begin
     return ends_late and (until is None or message.begin < until)
@@ -114,10 +116,9 @@ def _print(html: str, out: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "report.html")
         page.write_text(html, encoding="utf-8")
-        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-pdf-header-footer"]
         command = [
             browser,
-            *flags,
+            *PRINT,
             f"--user-data-dir={folder}/profile",
             f"--print-to-pdf={out.resolve()}",
             page.as_uri(),

@@ -60,6 +60,7 @@ class HarmRead(Read, frozen=True):
 class QualityRead(Read, frozen=True):
     """What is plainly wrong with the data."""
 
+    rejected: float = 0.0
     missing: float = 0.0
     outside_range: float = 0.0
     new_categories: float = 0.0
@@ -233,14 +234,25 @@ class AlarmRead(Read, frozen=True):
         return _microseconds(self.end)
 
 
-Message = WindowRead | OutcomeRead | AlarmRead
+class DeadLetterRead(Read, frozen=True):
+    """A record that was rejected; it has no time of its own."""
+
+    reason: str
+    stream: str = ""
+    """Empty where the record does not say so in a way that can be read."""
+
+
+Message = WindowRead | OutcomeRead | AlarmRead | DeadLetterRead
 
 
 class _Header(msgspec.Struct):
     schema: str = ""
+    reason: str = ""
+    partition: str = ""
 
 
 _HEADER = msgspec.json.Decoder(_Header)
+_DEAD_LETTER = msgspec.json.Decoder(DeadLetterRead)
 _DECODERS: dict[str, msgspec.json.Decoder[Message]] = {
     "shiftwatch.window.v1": msgspec.json.Decoder(WindowRead),
     "shiftwatch.regression-window.v1": msgspec.json.Decoder(WindowRead),
@@ -251,7 +263,8 @@ _DECODERS: dict[str, msgspec.json.Decoder[Message]] = {
 
 def read(line: bytes) -> Message | None:
     """The message in a line of JSON; None for those that a report has no use for. msgspec.DecodeError for others."""
-    decoder = _DECODERS.get(_HEADER.decode(line).schema)
+    header = _HEADER.decode(line)
+    decoder = _DEAD_LETTER if header.reason and header.partition else _DECODERS.get(header.schema)
     return None if decoder is None else decoder.decode(line)
 
 

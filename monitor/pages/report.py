@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from monitor.pages.messages import WindowRead
@@ -15,7 +16,7 @@ from monitor.pages.story import StreamStory, worst_first
 from monitor.pages.stream_section import Facts, Section
 from monitor.pages.templates import environment
 from monitor.pages.timelines import TimeSpan
-from monitor.pages.words import sentence, span
+from monitor.pages.words import number, sentence, span
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -27,14 +28,26 @@ class PeriodReport:
 
     sections: tuple[Section, ...]
     span: TimeSpan
+    rejects: tuple[tuple[str, str, int], ...] = ()
+    """Dead letters: reason, stream or nothing, how many; the most common first."""
 
     @classmethod
-    def of(cls, stories: Sequence[StreamStory], facts: Mapping[str, Facts]) -> "PeriodReport":
-        """The report of at least one stream; `facts` by verdict, the gravest last."""
+    def of(
+        cls,
+        stories: Sequence[StreamStory],
+        facts: Mapping[str, Facts],
+        rejects: Mapping[tuple[str, str], int] = MappingProxyType({}),
+    ) -> "PeriodReport":
+        """The report of at least one stream; `facts` by verdict, the gravest last; `rejects` by stream and reason."""
         windows = [window for story in stories for window in story.windows]
         period = TimeSpan(min(window.begin for window in windows), max(window.until for window in windows))
         rank = {verdict: at for at, verdict in enumerate(facts)}
-        return cls(tuple(Section(story, period, facts) for story in worst_first(stories, rank)), period)
+        counted = sorted(rejects.items(), key=lambda item: (-item[1], item[0]))
+        return cls(
+            tuple(Section(story, period, facts) for story in worst_first(stories, rank)),
+            period,
+            tuple((reason, stream, count) for (stream, reason), count in counted),
+        )
 
     @property
     def period(self) -> str:
@@ -48,11 +61,12 @@ class PeriodReport:
         """All streams in a sentence or two."""
         states = [section.state for section in self.sections]
         total = len(states)
-        lasting, over, few = (states.count(state) for state in ("moved", "over", "few"))
+        lasting, alarmed, over, few = (states.count(state) for state in ("moved", "alarm", "over", "few"))
         if total == 1:
             return self.sections[0].words
         verb = "has" if lasting == 1 else "have"
         parts = [f"{lasting} of {total} streams {verb} moved and not come back" if lasting else ""]
+        parts += [f"{alarmed} {'is' if alarmed == 1 else 'are'} in alarm" if alarmed else ""]
         parts += [f"{over} moved and came back" if over else "", f"{few} had too few events to tell" if few else ""]
         said = [part for part in parts if part]
         calm = states.count("calm")
@@ -120,6 +134,11 @@ def _markdown(report: PeriodReport) -> Iterator[str]:
         if section.shown:
             yield from (f"  - {reason}" for reason in section.reasons(section.shown))
             yield f"  - {section.facts[section.verdict].advice}"
+        yield from (f"  - {alarm.reason}" for alarm in section.story.open_alarms)
+    if report.rejects:
+        yield ""
+        counted = (f"{reason} {number(count)}{f' of {of}' if of else ''}" for reason, of, count in report.rejects)
+        yield f"Rejected records: {', '.join(counted)}."
 
 
 @cache

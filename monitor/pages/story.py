@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 
-from monitor.pages.messages import AlarmRead, Message, OutcomeRead, WindowRead
+from monitor.pages.messages import AlarmRead, DeadLetterRead, Message, OutcomeRead, WindowRead
 
 SILENT, CALM = "insufficient-data", "stable"
 ENOUGH, OF = 2, 3
@@ -73,6 +73,12 @@ class StreamStory:
         return self.windows[-1]
 
     @property
+    def open_alarms(self) -> list[AlarmRead]:
+        """Those that had not ended when the period did, of the stream and its segments; the oldest first."""
+        alarms = [*self.alarms, *(alarm for part in self.segments for alarm in part.alarms)]
+        return sorted((alarm for alarm in alarms if alarm.state != "resolved"), key=lambda alarm: alarm.begin)
+
+    @property
     def lasts(self) -> bool:
         """Whether the last episode had not ended when the period did."""
         judged = [window for window in self.windows if window.told != SILENT]
@@ -97,9 +103,14 @@ class Gathering:
     _outcomes: dict[tuple[str, str], dict[str, OutcomeRead]] = field(default_factory=dict)
     _alarms: dict[tuple[str, str], dict[str, AlarmRead]] = field(default_factory=dict)
     _newest: dict[tuple[str, str], WindowRead] = field(default_factory=dict)
+    rejects: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Dead letters by stream and reason."""
 
     def add(self, message: Message) -> None:
         """One message more; the last one of a window, an outcome or an alarm holds."""
+        if isinstance(message, DeadLetterRead):
+            self.rejects[message.stream, message.reason] += 1
+            return
         whose = (message.stream, message.segment)
         if isinstance(message, OutcomeRead):
             self._outcomes.setdefault(whose, {})[message.window] = message
@@ -131,12 +142,14 @@ class Gathering:
 
 
 def worst_first(stories: Iterable[StreamStory], rank: Mapping[str, int]) -> list[StreamStory]:
-    """Streams that have not come to rest first, then those that have, then the calm ones; within these the graver."""
+    """Streams that have not come to rest first, then those in alarm, those that have come to rest, and the calm ones;
+    within these the graver."""
 
-    def order(story: StreamStory) -> tuple[bool, bool, bool, int, int, str]:
+    def order(story: StreamStory) -> tuple[tuple[bool, ...], int, int, str]:
         grave = max((rank.get(episode.verdict, 0) for episode in story.episodes), default=0)
         lasting = sum(len(episode.windows) for episode in story.episodes)
-        return (not story.lasts, not story.episodes, story.watched, -grave, -lasting, story.stream)
+        rest = (not story.lasts, not story.open_alarms, not story.episodes, story.watched)
+        return rest, -grave, -lasting, story.stream
 
     return sorted(stories, key=order)
 

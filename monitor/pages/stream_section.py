@@ -24,6 +24,7 @@ MOST_REASONS = 4
 MOST_NAMED = 3
 """Features that are named in a line."""
 WORST = {
+    "rejected": "rejected records",
     "missing": "missing values",
     "outside_range": "beyond the reference's range",
     "new_categories": "new categories",
@@ -109,13 +110,23 @@ class Section:
     @property
     def state(self) -> str:
         """How it stands at the end, in a word."""
-        return (
-            "moved" if self.story.lasts else "over" if self.story.episodes else "calm" if self.story.watched else "few"
-        )
+        if self.story.lasts:
+            return "moved"
+        if self.story.open_alarms:
+            return "alarm"
+        return "over" if self.story.episodes else "calm" if self.story.watched else "few"
 
     @cached_property
     def words(self) -> str:
-        """What happened, in a sentence or two."""
+        """What happened, in a sentence or two, and what alarms are open."""
+        alarms = [
+            f"In alarm since {self.at(alarm.begin)}: {f'{alarm.segment}, ' if alarm.segment else ''}{alarm.series}."
+            for alarm in self.story.open_alarms
+        ]
+        return " ".join([self._moved, *alarms[:MOST_NAMED]])
+
+    @property
+    def _moved(self) -> str:
         if not self.story.watched:
             return "No window had events enough to tell anything."
         episodes = "; ".join(self.of_episode(episode) for episode in self.story.episodes[-3:])
@@ -335,12 +346,17 @@ class Section:
         """The worst window in each respect."""
         windows = self.story.windows
         for name, words in WORST.items():
-            yield f"{words}, at most", percent(max(getattr(window.quality, name) for window in windows))
+            yield f"{words} of a window, at most", percent(max(getattr(window.quality, name) for window in windows))
         constant = sorted({name for window in windows for name in window.quality.constant})
         if constant:
             yield "one value only", ", ".join(constant)
         if ratios := [window.volume.ratio for window in windows if window.volume is not None]:
             yield "events beside the same hour before", f"{number(min(ratios))} x to {number(max(ratios))} x"
+
+    @property
+    def emitted(self) -> str:
+        """What the model gives."""
+        return "scores" if self.story.latest.relation is None else "predictions"
 
     @property
     def notes(self) -> str:

@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 from scipy.special import ndtri
 
-from monitor.assessment import Assessment, rfc3339, share_scores, spread
+from monitor.assessment import Assessment, share_scores, spread
+from monitor.pages import moment
 from monitor.ports import Message
 from monitor.reference import FiledReference
 from monitor.shifts import SeriesEvidence
@@ -185,7 +186,7 @@ def _went_on(alarm: OpenAlarm, step: float) -> tuple[OpenAlarm, Event | None]:
 
 
 def _message(seen: WindowSeen, name: str, alarm: OpenAlarm, state: Event) -> Message:
-    since = rfc3339(alarm.since)
+    since = f"{moment(alarm.since)} UTC"
     words = {
         "raised": f"{name}: {alarm.size:.2g} standard errors a window on average since {since}; by chance so much "
         f"evidence comes about once in {alarm.threshold:,.0f} windows",

@@ -13,9 +13,10 @@ from monitor.assessment.message import Versions
 from monitor.labels import LabelCounts, Outcome, OutcomeResult, Settlement
 from monitor.labels.learning import Settled
 from monitor.labels.outcome_message import Realised
+from monitor.observers import History
 from monitor.performance import Limit
 from monitor.reference.classifier import Reference
-from monitor.service.notices import Observer, OutcomeKnown, StateAdvanced
+from monitor.service.notices import OutcomeKnown, StateAdvanced
 from monitor.service.stream_states import StreamStates
 from monitor.state import AnyConcern, Budget, Seen, StatePlan, WindowSeen, Written, concerns_of, examined, owner
 from monitor.state.recent_labels import PCC
@@ -52,18 +53,22 @@ def assessed(window: Window, reference: Reference, plan: StatePlan) -> WindowSee
 
 
 class Shown:
-    """Shows windows and outcomes to concerns and tells an observer what comes of it, as the loop does."""
+    """Shows windows and outcomes to concerns, tells a history what comes of it and publishes it, as the loop does."""
 
-    def __init__(self, stream: str, concerns: Sequence[AnyConcern], observer: Observer) -> None:
+    def __init__(self, stream: str, concerns: Sequence[AnyConcern], history: History) -> None:
         self.states = StreamStates({stream: concerns}, MemorySink())
-        self._observer = observer
+        self.history = history
+        self.published = list[bytes]()
+        """Results and alarms."""
 
     def show(self, what: Seen) -> None:
-        seen, _ = self.states.advance(what, {})
+        seen, messages = self.states.advance(what, {})
         if isinstance(seen, Settlement):
             return
-        self._observer(seen if isinstance(seen, WindowSeen) else OutcomeKnown(seen.result))
-        self._observer(StateAdvanced(seen, self.states.of(*owner(seen))))
+        self.published.append(seen.result_message if isinstance(seen, WindowSeen) else encode(seen.result))
+        self.published += [message.value for message in messages if message.channel in ("results", "alarms")]
+        self.history(seen if isinstance(seen, WindowSeen) else OutcomeKnown(seen.result))
+        self.history(StateAdvanced(seen, self.states.of(*owner(seen))))
 
 
 def outcome(number: int, covered: bool = True) -> Outcome:

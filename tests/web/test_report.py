@@ -22,6 +22,7 @@ from tests.service import regression_streams
 from tests.web import axe
 from tests.web.browser import Browser, chromium
 from tests.web.day import DAY, START, STREAMS, day
+from tests.web.troubled import FAULTY, faulty, prices
 
 WATCHED = ("churn-de", "spam-be", "lead-score-be")
 WINDOWS = 16
@@ -95,6 +96,29 @@ def test_a_line_that_is_being_written_is_passed_over_and_a_broken_one_is_named(r
     assert main(["report", str(growing), "-o", str(tmp_path / "day.md")]) == 0
     broken.write_bytes(b"not json\n" + results.read_bytes())
     assert main(["report", str(broken), "-o", str(tmp_path / "day.md")]) == 1
+
+
+def test_open_alarms_are_told_whatever_the_last_verdict_is(tmp_path: Path) -> None:
+    lines = tmp_path / "results.jsonl"
+    lines.write_bytes(b"".join(line + b"\n" for line in [*faulty().published, *prices().published]))
+    assert main(["report", str(lines), "-o", str(tmp_path / "nights.md")]) == 0
+    told = (tmp_path / "nights.md").read_text(encoding="utf-8")
+    assert "1 of 2 streams has moved and not come back; 1 is in alarm." in told
+    assert f"- **{FAULTY}**: Nothing has moved. In alarm since 21 Nov 04:16: rejected records." in told
+    assert "  - rejected records: still a share of 0.06 in the last window, where 0.0021 was usual" in told
+    assert main(["report", str(lines), "-o", str(tmp_path / "nights.html")]) == 0
+    page = (tmp_path / "nights.html").read_text(encoding="utf-8")
+    assert "Nothing has moved, in alarm" in page
+    assert "The predictions are to be corrected" in page
+
+
+def test_rejected_records_are_counted_by_reason_where_dead_letters_are_given(results: Path, tmp_path: Path) -> None:
+    reasons = [("not-json", ""), ("wrong-classes", "churn-de"), ("wrong-classes", "churn-de")]
+    letters, out = tmp_path / "dead-letters.jsonl", tmp_path / "day.md"
+    said = [{"reason": reason, "detail": "", "stream": of, "partition": "p", "offset": "1"} for reason, of in reasons]
+    letters.write_text("".join(json.dumps(one) + "\n" for one in said), encoding="utf-8")
+    assert main(["report", str(results), str(letters), "-o", str(out)]) == 0
+    assert "Rejected records: wrong-classes 2 of churn-de, not-json 1." in out.read_text(encoding="utf-8")
 
 
 def test_single_windows_are_no_episodes_and_verdicts_in_between_cut_none(results: Path) -> None:
@@ -231,7 +255,8 @@ def test_axe_finds_nothing_in_it_that_is_hard_to_use_for_anyone(
     results: Path, tmp_path: Path, browser: Browser
 ) -> None:
     code, out, both = axe.script(), tmp_path / "report.html", tmp_path / "both.jsonl"
-    both.write_bytes(results.read_bytes() + b"".join(line + b"\n" for line in regressor()))
+    troubled = [*prices().published, *faulty().published]
+    both.write_bytes(results.read_bytes() + b"".join(line + b"\n" for line in troubled))
     assert main(["report", str(both), "-o", str(out)]) == 0
     browser.size(1440, 900)
     for scheme in ("light", "dark"):

@@ -17,12 +17,14 @@ from tests.web import axe
 from tests.web.browser import Browser, chromium
 from tests.web.fleet import fleet
 from tests.web.lived import STREAM, lived
+from tests.web.troubled import FAULTY, PRICES, in_trouble
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 ENTER, LEFT = "\ue007", "\ue012"
 TITLE = "return document.querySelector('h1').innerText"
 LISTED = "return [...document.querySelectorAll('.lines a')].map((one) => one.innerText)"
+HEADINGS = "return [...document.querySelectorAll('h2, h3')].map((one) => one.innerText)"
 ADDRESS = "return location.pathname + location.search"
 WIDE, PHONE = (1440, 900), (390, 844)
 
@@ -60,11 +62,14 @@ def test_from_sixty_streams_to_the_one_that_moved_and_to_the_window_that_says_wh
     code = axe.script()
     shots = Path(os.environ.get("SCREENSHOTS", tmp_path / "screenshots"))
     shots.mkdir(parents=True, exist_ok=True)
-    with serving(ServerSettings(port=0), fleet(1_000, {STREAM: lived()})) as url, chromium(tmp_path) as browser:
+    history = fleet(1_000, {STREAM: lived(), **in_trouble()})
+    with serving(ServerSettings(port=0), history) as url, chromium(tmp_path) as browser:
         looking = Looking(browser, shots, code)
         all_streams(looking, url)
         one_stream(looking)
         one_window(looking)
+        a_regressor(looking, url)
+        an_alarm_on_data(looking, url)
 
 
 def all_streams(looking: Looking, url: str) -> None:
@@ -72,7 +77,7 @@ def all_streams(looking: Looking, url: str) -> None:
     browser = looking.browser
     browser.size(*WIDE)
     browser.go(url)
-    assert browser.run(TITLE) == "7 of 60 moved, 6 in alarm, 2 not watched"
+    assert browser.run(TITLE) == "9 of 60 moved, 8 in alarm, 2 not watched"
     assert len(browser.run(LISTED)) == 60
     bottom = browser.run("return document.querySelector('.streams').getBoundingClientRect().bottom")
     assert bottom <= WIDE[1], "sixty streams fit on one screen"
@@ -131,6 +136,41 @@ def one_window(looking: Looking) -> None:
 
     once_more(by_keys, lambda: "/windows/" in browser.run(ADDRESS), "the page of the newest window")
     assert "This is the newest" in browser.run("return document.body.innerText")
+
+
+def a_regressor(looking: Looking, url: str) -> None:
+    """Its error, residuals and predictions over time; a window by the pointer, and in the dark and on a phone."""
+    browser = looking.browser
+    browser.go(f"{url}/streams/{PRICES}")
+    assert {"Error of the predictions", "Label minus prediction", "Predictions"} <= set(browser.run(HEADINGS))
+    looking.at("regressor", tall=True)
+    looking.on_a_phone("regressor-phone")
+    browser.scheme("dark")
+    looking.at("regressor-dark", tall=True)
+    browser.scheme("light")
+    browser.move(*browser.place(".chart", 0.99))
+    assert "error 5." in browser.run("return document.getElementById('tip').innerText")
+    once_more(
+        lambda: browser.drag(*[browser.place(".strip", 0.97)] * 2),
+        lambda: "/windows/" in browser.run(ADDRESS),
+        "the page of its window",
+    )
+    looking.at("regressor-window", tall=True)
+
+
+def an_alarm_on_data(looking: Looking, url: str) -> None:
+    """Told first, on the page of all streams and on its own, though no verdict says anything."""
+    browser = looking.browser
+    browser.go(f"{url}/?search={FAULTY}")
+    assert "more rejected records than there used to be" in browser.run("return document.body.innerText")
+    looking.at("alarm-on-data-overview")
+    browser.go(f"{url}/streams/{FAULTY}")
+    assert "Look at the open alarms." in browser.run("return document.querySelector('.advice').innerText")
+    looking.at("alarm-on-data", tall=True)
+    looking.on_a_phone("alarm-on-data-phone")
+    browser.scheme("dark")
+    looking.at("alarm-on-data-dark", tall=True)
+    browser.scheme("light")
 
 
 def once_more(act: Callable[[], None], reached: Callable[[], bool], what: str) -> None:

@@ -6,7 +6,8 @@ from statistics import median
 from typing import Any, Literal
 
 from monitor.observers import Snapshot, Track
-from monitor.pages import number, seconds
+from monitor.pages import seconds
+from monitor.web.page.alarms import opened
 from monitor.web.page.choice import ALL, HOUR, LASTING, SHOWN, SORTED, Choice
 from monitor.web.page.timeline import Range, strip
 
@@ -77,22 +78,16 @@ def overview(snapshot: Snapshot, now: float, choice: Choice) -> Mapping[str, Any
 def _line(snapshot: Snapshot, stream: str, now: float) -> Line:
     tracks = snapshot.tracks.get(stream, {})
     track = tracks.get("")
-    alarms = sorted(
-        (opened.since, segment, series, opened)
-        for segment, known in tracks.items()
-        for series, opened in known.open_alarms.items()
-    )
+    alarms = opened(tracks)
     alarm = bool(alarms) or (track is not None and track.alarm.alarm)
     unwatched = _unwatched(snapshot, stream, track, now)
     if unwatched or track is None:
         return Line(stream, "not watched", alarm, track, unwatched, None)
     reasons = "; ".join(track.latest.reasons)
     if alarms:
-        since, segment, series, opened = alarms[0]
         more = f", and {len(alarms) - 1} more" if len(alarms) > 1 else ""
-        of = f"{segment}: " if segment else ""
-        why = f"{of}{series}, by {number(opened.size)} standard errors a window{more}"
-        return Line(stream, "moved", alarm, track, why, since)
+        of = f"{alarms[0].segment}: " if alarms[0].segment else ""
+        return Line(stream, "moved", alarm, track, f"{of}{alarms[0].words}{more}", alarms[0].since)
     if track.latest.verdict.moved or alarm:
         return Line(stream, "moved", alarm, track, reasons, _since(track))
     return Line(stream, "calm", alarm, track, reasons, None)

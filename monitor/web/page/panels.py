@@ -16,6 +16,7 @@ import numpy as np
 from monitor.kinds import AnswerT_co, AnyReading
 from monitor.pages import distribution, moment, number, p_value, percent, span
 from monitor.web.page import charts
+from monitor.web.page.alarms import opened
 from monitor.web.page.card import Card, within
 from monitor.web.page.timeline import Range, strip
 
@@ -61,16 +62,8 @@ def shown(card: Card[Any], panels: Sequence[Panel]) -> Shown:
 def alarms(card: Card[Any]) -> Shown | None:
     """Those that are open, of the stream and its segments: the one that began first comes first."""
     tracks = card.tracks if not card.choice.segment else {card.choice.segment: card.track}
-    found = sorted(
-        (opened.since, segment, series, opened)
-        for segment, track in tracks.items()
-        for series, opened in track.open_alarms.items()
-    )
-    rows = [
-        (segment or "whole stream", series, moment(since), number(opened.windows), number(opened.size))
-        for since, segment, series, opened in found
-    ]
-    return {"rows": rows} if rows and card.current else None
+    found = opened(tracks) if card.current else []
+    return {"opened": found} if found else None
 
 
 def headline(card: Card[Any]) -> Shown:
@@ -82,6 +75,7 @@ def headline(card: Card[Any]) -> Shown:
         "current": card.current,
         "stale": card.now - card.track.assessed_at if card.current and card.track.stale(card.now) else None,
         "past": card.track.past if card.current else None,
+        "opened": alarms(card) is not None,
         "changes": changes[-1].series[:MOST_CHANGES] if changes else (),
     }
 

@@ -1,0 +1,32 @@
+"""The open alarms of a stream and its segments, in words: on the page of all streams, and on its own."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from monitor.observers import Track
+from monitor.pages import number
+
+
+class Opened(NamedTuple):
+    """One of them; the one that began first comes first."""
+
+    since: int
+    segment: str
+    """Empty for the whole stream."""
+    words: str
+    windows: int
+
+
+def opened(tracks: Mapping[str, Track]) -> list[Opened]:
+    """Those of a stream, by segment."""
+    return sorted(
+        Opened(alarm.since, segment, _words(track, series, alarm.size), alarm.windows)
+        for segment, track in tracks.items()
+        for series, alarm in track.open_alarms.items()
+    )
+
+
+def _words(track: Track, series: str, size: float) -> str:
+    if series in track.data_faults:
+        return f"more {series} than there used to be"
+    return f"{series}, by {number(size)} standard errors a window"
