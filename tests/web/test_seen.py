@@ -155,6 +155,7 @@ def a_regressor(looking: Looking, url: str) -> None:
         lambda: "/windows/" in browser.run(ADDRESS),
         "the page of its window",
     )
+    assert "class mix" not in browser.run("return document.querySelector('main').innerText")
     looking.at("regressor-window", tall=True)
 
 
