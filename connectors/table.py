@@ -8,15 +8,14 @@ folder of results (`resulttables`).
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from connectors import comma_separated
+from connectors.formats.rows import Rows
 from connectors.resultfiles import ResultFileOptions
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.ports import Checkpoint, Column, Progress, RawBatch, Reassignment, Sink, Source, Translated
@@ -191,8 +190,8 @@ class TableFile:
         return RawBatch(self._path.name, records, np.arange(first, self._row), self._row, translated=translated)
 
 
-class TableRows(Sequence[bytes]):
-    """Rows of a table: as columns for whoever takes them so, and one by one as JSON."""
+class TableRows(Rows):
+    """Rows of a table in memory."""
 
     def __init__(self, batch: Any) -> None:
         self._batch = batch
@@ -200,15 +199,7 @@ class TableRows(Sequence[bytes]):
     def __len__(self) -> int:
         return int(self._batch.num_rows)
 
-    @overload
-    def __getitem__(self, which: int) -> bytes: ...
-    @overload
-    def __getitem__(self, which: slice) -> list[bytes]: ...
-    def __getitem__(self, which: int | slice) -> bytes | list[bytes]:
-        return self._json[which]
-
     def column(self, steps: Sequence[str | int]) -> Column | None:
-        """What stands at a path."""
         index = self._batch.schema.get_field_index(steps[0])
         if index < 0:  # there is none, or two
             return None
@@ -224,9 +215,8 @@ class TableRows(Sequence[bytes]):
                 values = compute.list_element(values, step)
         return _values(values)
 
-    @cached_property
-    def _json(self) -> list[bytes]:
-        return [msgspec.json.encode(row, enc_hook=str) for row in self._batch.to_pylist()]
+    def objects(self) -> Iterable[object]:
+        return list(self._batch.to_pylist())
 
 
 def _chunks(path: Path, first: int) -> Iterator[_Chunk]:

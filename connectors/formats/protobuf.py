@@ -5,17 +5,16 @@ registry gives them. Nothing is compiled, and no code of anybody's runs.
 """
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
-from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 
 from connectors.formats.registry import HEAD_BYTES, RegisteredSchema, Registry, WrongSchemaError, unframed
-from connectors.formats.rows import DecodedRows, as_column, at, encoded
+from connectors.formats.rows import DecodedRows, Rows, as_column, at
 from monitor.errors import ConfigurationError
 from monitor.ports import Column
 
@@ -168,8 +167,8 @@ def _number(data: bytes, first: int) -> tuple[int, int]:
     raise ValueError("want the indexes of a message type after the number of the schema")
 
 
-class MessageRows(Sequence[bytes]):
-    """Messages of one type: columns straight from them, and each as JSON."""
+class MessageRows(Rows):
+    """Messages of one type: columns straight from them."""
 
     def __init__(self, messages: Sequence[Any]) -> None:
         self._messages = messages
@@ -177,20 +176,11 @@ class MessageRows(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self._messages)
 
-    @overload
-    def __getitem__(self, which: int) -> bytes: ...
-    @overload
-    def __getitem__(self, which: slice) -> list[bytes]: ...
-    def __getitem__(self, which: int | slice) -> bytes | list[bytes]:
-        return self._json[which]
-
     def column(self, steps: Sequence[str | int]) -> Column | None:
-        """What stands at a path; None if nothing does."""
         return _column(self._messages, self._messages[0].DESCRIPTOR, list(steps))
 
-    @cached_property
-    def _json(self) -> list[bytes]:
-        return [encoded(_object(message)) for message in self._messages]
+    def objects(self) -> Iterable[object]:
+        return map(_object, self._messages)
 
 
 def _column(messages: Sequence[Any], kind: Any, steps: list[str | int]) -> Column | None:

@@ -1,6 +1,7 @@
 """Records that were decoded into Python's values: as columns for whoever takes them so, and one by one as JSON."""
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
@@ -16,14 +17,8 @@ encoded = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 _NUMBERS = frozenset({float, int})
 
 
-class DecodedRows(Sequence[bytes]):
-    """Rows as objects of Python's own values."""
-
-    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._rows = rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
+class Rows(Sequence[bytes], ABC):
+    """Rows as columns for whoever takes them so, and one by one as JSON for whoever wants to see one."""
 
     @overload
     def __getitem__(self, which: int) -> bytes: ...
@@ -32,14 +27,34 @@ class DecodedRows(Sequence[bytes]):
     def __getitem__(self, which: int | slice) -> bytes | list[bytes]:
         return self._json[which]
 
+    @abstractmethod
     def column(self, steps: Sequence[str | int]) -> Column | None:
         """What stands at a path; None if nothing does."""
-        values = at(self._rows, steps)
-        return None if set(map(type, values)) == {NoneType} else as_column(values)
+
+    @abstractmethod
+    def objects(self) -> Iterable[object]:
+        """Each row as a value that has a spelling in JSON."""
 
     @cached_property
     def _json(self) -> list[bytes]:
-        return [encoded(row) for row in self._rows]
+        return [encoded(row) for row in self.objects()]
+
+
+class DecodedRows(Rows):
+    """Rows as objects of Python's own values."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def column(self, steps: Sequence[str | int]) -> Column | None:
+        values = at(self._rows, steps)
+        return None if set(map(type, values)) == {NoneType} else as_column(values)
+
+    def objects(self) -> Iterable[object]:
+        return self._rows
 
 
 def at(values: Sequence[Any], steps: Sequence[str | int]) -> Sequence[Any]:
