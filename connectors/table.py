@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from connectors import comma_separated
-from connectors.formats.rows import Rows
+from connectors.formats.rows import ColumnarRows
 from connectors.resultfiles import ResultFileOptions
 from monitor.errors import ConfigurationError, ConnectorError
 from monitor.ports import Checkpoint, Column, Progress, RawBatch, Reassignment, Sink, Source, Translated
@@ -190,7 +190,7 @@ class TableFile:
         return RawBatch(self._path.name, records, np.arange(first, self._row), self._row, translated=translated)
 
 
-class TableRows(Rows):
+class TableRows(ColumnarRows):
     """Rows of a table in memory."""
 
     def __init__(self, batch: Any) -> None:

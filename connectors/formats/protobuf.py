@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 
 from connectors.formats.registry import HEAD_BYTES, RegisteredSchema, Registry, WrongSchemaError, unframed
-from connectors.formats.rows import DecodedRows, Rows, as_column, at
+from connectors.formats.rows import ColumnarRows, DecodedRows, as_column, at
 from monitor.errors import ConfigurationError
 from monitor.ports import Column
 
@@ -167,7 +167,7 @@ def _number(data: bytes, first: int) -> tuple[int, int]:
     raise ValueError("want the indexes of a message type after the number of the schema")
 
 
-class MessageRows(Rows):
+class MessageRows(ColumnarRows):
     """Messages of one type: columns straight from them."""
 
     def __init__(self, messages: Sequence[Any]) -> None:

@@ -17,7 +17,7 @@ encoded = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 _NUMBERS = frozenset({float, int})
 
 
-class Rows(Sequence[bytes], ABC):
+class ColumnarRows(Sequence[bytes], ABC):
     """Rows as columns for whoever takes them so, and one by one as JSON for whoever wants to see one."""
 
     @overload
@@ -40,7 +40,7 @@ class Rows(Sequence[bytes], ABC):
         return [encoded(row) for row in self.objects()]
 
 
-class DecodedRows(Rows):
+class DecodedRows(ColumnarRows):
     """Rows as objects of Python's own values."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -7,7 +7,7 @@ from monitor.observers import Track
 from monitor.pages import number
 
 
-class Opened(NamedTuple):
+class AlarmInWords(NamedTuple):
     """One of them; the one that began first comes first."""
 
     since: int
@@ -17,10 +17,10 @@ class Opened(NamedTuple):
     windows: int
 
 
-def opened(tracks: Mapping[str, Track]) -> list[Opened]:
+def open_alarms_in_words(tracks: Mapping[str, Track]) -> list[AlarmInWords]:
     """Those of a stream, by segment."""
     return sorted(
-        Opened(alarm.since, segment, _words(track, series, alarm.size), alarm.windows)
+        AlarmInWords(alarm.since, segment, _words(track, series, alarm.size), alarm.windows)
         for segment, track in tracks.items()
         for series, alarm in track.open_alarms.items()
     )

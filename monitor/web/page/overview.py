@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from monitor.observers import Snapshot, Track
 from monitor.pages import seconds
-from monitor.web.page.alarms import opened
+from monitor.web.page.alarms import open_alarms_in_words
 from monitor.web.page.choice import ALL, HOUR, LASTING, SHOWN, SORTED, Choice
 from monitor.web.page.timeline import Range, strip
 
@@ -78,7 +78,7 @@ def overview(snapshot: Snapshot, now: float, choice: Choice) -> Mapping[str, Any
 def _line(snapshot: Snapshot, stream: str, now: float) -> Line:
     tracks = snapshot.tracks.get(stream, {})
     track = tracks.get("")
-    alarms = opened(tracks)
+    alarms = open_alarms_in_words(tracks)
     alarm = bool(alarms) or (track is not None and track.alarm.alarm)
     unwatched = _unwatched(snapshot, stream, track, now)
     if unwatched or track is None:

@@ -16,7 +16,7 @@ import numpy as np
 from monitor.kinds import AnswerT_co, AnyReading
 from monitor.pages import distribution, moment, number, p_value, percent, span
 from monitor.web.page import charts
-from monitor.web.page.alarms import opened
+from monitor.web.page.alarms import open_alarms_in_words
 from monitor.web.page.card import Card, within
 from monitor.web.page.timeline import Range, strip
 
@@ -62,7 +62,7 @@ def shown(card: Card[Any], panels: Sequence[Panel]) -> Shown:
 def alarms(card: Card[Any]) -> Shown | None:
     """Those that are open, of the stream and its segments: the one that began first comes first."""
     tracks = card.tracks if not card.choice.segment else {card.choice.segment: card.track}
-    found = opened(tracks) if card.current else []
+    found = open_alarms_in_words(tracks) if card.current else []
     return {"opened": found} if found else None
 
 
