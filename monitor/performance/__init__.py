@@ -6,6 +6,7 @@ from monitor.performance.estimated import CalibrationError, Expected, estimated,
 from monitor.performance.limits import Limit
 from monitor.performance.measure_value import MeasureValue, with_interval
 from monitor.performance.measures import Measure, Scores, measures
+from monitor.performance.prediction_errors import Gain, enough_labels, gain, prediction_errors
 from monitor.performance.realised import realised, stratum_weights
 
 __all__ = [
@@ -13,14 +14,18 @@ __all__ = [
     "CalibrationError",
     "Decisions",
     "Expected",
+    "Gain",
     "Limit",
     "Measure",
     "MeasureValue",
     "Scores",
     "drawn_back",
+    "enough_labels",
     "estimated",
+    "gain",
     "measures",
     "misfits",
+    "prediction_errors",
     "realised",
     "scores_of",
     "stratum_weights",

@@ -53,11 +53,18 @@ def _classes(reference: Reference) -> list[str]:
     return lines
 
 
+def _further(reference: RegressionReference) -> str:
+    """What is known of the errors beside: references of earlier releases do not have it."""
+    if reference.absolute_error is None:
+        return ""
+    return f"; mean size {reference.absolute_error:.4g}, mean {reference.bias:+.4g}"
+
+
 def _relation(reference: RegressionReference) -> list[str]:
     """What the labels depend on, and how."""
     lines = [
         f"  prediction   {_feature(reference.prediction)}",
-        f"  error        {reference.error:.4g} (root mean square of label minus prediction)",
+        f"  error        {reference.error:.4g} (root mean square of label minus prediction{_further(reference)})",
         f"  relation     of the label to {', '.join(reference.input_names)}; tested from {reference.wanted} labels on",
     ]
     return lines + [f"    {component}" for component in _components(reference)]

@@ -68,6 +68,10 @@ class RegressionReference(FiledReference):
     """Root mean square of label minus prediction."""
     bends: bool
     """Whether the labels are not known to be linear in the inputs: where inputs move, lines may bend by themselves."""
+    absolute_error: float | None = None
+    """Mean of the absolute value of label minus prediction,"""
+    bias: float | None = None
+    """and of label minus prediction itself; None where an earlier release made the reference."""
 
     @property
     def events(self) -> int:
@@ -169,6 +173,8 @@ class RegressionReference(FiledReference):
             null=null,
             error=float(np.sqrt(np.mean((targets - predictions) ** 2))),
             bends=bends,
+            absolute_error=float(np.mean(np.abs(targets - predictions))),
+            bias=float(np.mean(targets - predictions)),
             facts={
                 "events": int(targets.size if events is None else events),
                 "rows": int(targets.size),
@@ -186,6 +192,7 @@ class RegressionReference(FiledReference):
             "inputs": list(self.inputs),
             "error": self.error,
             "bends": self.bends,
+            **({} if self.absolute_error is None else {"absolute_error": self.absolute_error, "bias": self.bias}),
         }
 
     def arrays(self) -> Arrays:
@@ -206,6 +213,8 @@ class RegressionReference(FiledReference):
             "null": RelationNull.from_arrays(artefact.under(arrays, "null")),
             "error": header["error"],
             "bends": bool(header.get("bends", True)),  # earlier releases did not look
+            "absolute_error": header.get("absolute_error"),
+            "bias": header.get("bias"),
         }
 
 

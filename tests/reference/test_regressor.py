@@ -42,6 +42,8 @@ def test_the_relation_is_the_truth_with_its_number_of_components():
     assert reference.input_names == ("area", "age")
     said, y, _ = streams.columns(2_000, 0)
     assert reference.error == pytest.approx(np.sqrt(np.mean((y - said) ** 2)))
+    assert reference.absolute_error == pytest.approx(np.mean(np.abs(y - said)))
+    assert reference.bias == pytest.approx(np.mean(y - said))
     np.testing.assert_allclose(reference.mixture.weights @ reference.mixture.coefficients, [8.8, 4.2, -1.8], atol=0.15)
 
 
@@ -136,6 +138,7 @@ def test_lines_and_tables_build_the_same_reference_and_show_explains_it(tmp_path
     assert main(["reference", "show", str(tmp_path / "lines.ref")]) == 0
     shown = capsys.readouterr().out
     assert "relation     of the label to area, age; tested from" in shown
+    assert "(root mean square of label minus prediction; mean size " in shown
     assert "200 labelled" in shown
     assert "category of 2 values" in shown
 
