@@ -1,6 +1,7 @@
 """From columns of events to closed windows."""
 
-from monitor.windows.assembly import LabelTimes, LeftOut, Plan, RejectedAt, StreamRows, Windowing
+from monitor.windows.assembly import Plan, Windowing
+from monitor.windows.batch import LabelTimes, LeftOut, RejectedAt, StreamRows
 from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan
 from monitor.windows.frame import Column, Columns, is_frame, is_missing, plain_column

@@ -1,27 +1,27 @@
 """Where events become windows: every stream's open windows, every partition's clock, and what a restart needs.
 
-The rules stand in `by_time` and `by_count`; this file holds what they share: the running maximum and the
-published watermark of each partition, and the order in which windows close (by end plus allowed lateness, then by
-stream), which does not depend on how the input was cut into batches.
+The rules stand in `by_time` and `by_count`; this file holds what they share: the clock of each partition
+(`partition_clock`), and the order in which windows close (by end plus allowed lateness, then by stream), which does not
+depend on how the input was cut into batches (`batch`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from monitor.arrays import Flags, Labels, Vector
 from monitor.ports import NEVER
+from monitor.windows.batch import NO_OFFSETS, LabelTimes, LeftOut, RejectedAt, StreamRows, first_of_record, interleaved
 from monitor.windows.by_count import CountPlan, CountWindows
-from monitor.windows.by_time import MissedArrivals, Spans, TimePlan, TimeWindows
+from monitor.windows.by_time import MissedArrivals, TimePlan, TimeWindows
 from monitor.windows.label_evidence import PlainLabels
 from monitor.windows.origin import OPEN, Gap, Stretch, followed, widened
 from monitor.windows.panes import Arrivals, Mark
+from monitor.windows.partition_clock import PartitionClock, joined
 from monitor.windows.parts import Part, PartitionRead
-from monitor.windows.progress import PartitionProgress, PublishedSpan, WindowCheckpoint, grouped, ungrouped
+from monitor.windows.progress import PartitionProgress, WindowCheckpoint
 from monitor.windows.streams import Streams
 from monitor.windows.undivided import Undivided
 from monitor.windows.window import Window, merge, without_copies
@@ -38,57 +38,6 @@ class _OpenWindows(Protocol):
     def forget(self, partition: str) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StreamRows:
-    """Events of one stream in a batch, or of several together: their columns, and the offset of each one's record."""
-
-    streams: Streams
-    rows: Window
-    offsets: Labels
-
-    @classmethod
-    def of(cls, stream: str, rows: Window, offsets: Labels) -> Self:
-        """All are of this stream."""
-        return cls(Streams((stream,)), rows, offsets)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelTimes:
-    """The label events of one stream in a batch: where their records stand, and when they became known."""
-
-    offsets: Labels
-    times: Labels
-    """`NEVER` where neither event nor record says."""
-    ids: NDArray[np.object_] | None = None
-    """None where the stream does not keep them."""
-    targets: Vector | None = None
-    """What a regressor should have said; only in a regression stream."""
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedAt:
-    """Where a record was rejected, and for which stream if that could be read."""
-
-    offset: int
-    stream: str | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LeftOut:
-    """What a batch held beside the events that went into windows, by stream."""
-
-    late: dict[str, Labels] = field(default_factory=dict)
-    """Offsets of events older than the partition's running maximum minus the allowed lateness."""
-    late_after_idle: dict[str, Labels] = field(default_factory=dict)
-    """In time by their own partition, but their window was closed while that was set aside as idle, or not there."""
-    copies: dict[str, Arrivals] = field(default_factory=dict)
-    """Late events with a label, of streams that await labels: they say what an earlier event really was."""
-    copied: dict[str, Flags] = field(default_factory=dict)
-    """Which of the stream's events they are."""
-    label_marks: Mapping[str, Labels] = field(default_factory=dict)
-    """The partition's running maximum with each label event included."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Standing:
     """What all windows that events have been put into come to; found anew when one has changed."""
@@ -97,31 +46,6 @@ class _Standing:
     next_due: int | None
     marks: dict[str, Mark | None] = field(default_factory=dict)
     """Where a restart would have to read each partition again, of those that were asked for."""
-
-
-@dataclass(slots=True)
-class _PartitionClock:
-    """How far one partition has come."""
-
-    running_max: int = NEVER
-    read: int = 0
-    closed: int = NEVER
-    resumed: int = 0
-    """Records before this were judged before the restart: what is left out of them was counted then."""
-    lacks: tuple[Stretch, ...] = ()
-    brought: set[str] = field(default_factory=set)
-    """The streams of its events."""
-    since: dict[str, int] = field(default_factory=dict)
-    """By stream, where the earliest window begins that got any of them."""
-    before: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """By stream, which windows had been published without it when it came: where they begin, when they were due."""
-    published: tuple[PublishedSpan, ...] = ()
-    """Both, as they are kept."""
-
-    def spans(self, stream: str) -> Spans:
-        """Which of a stream's windows are published, as far as this partition knows."""
-        own = self.since.get(stream)
-        return [*([] if own is None or own >= self.closed else [(own, self.closed)]), *self.before.get(stream, ())]
 
 
 class Windowing:
@@ -133,7 +57,7 @@ class Windowing:
         self._counting = {s: CountWindows(s, plan) for s, plan in sorted(plans.items()) if isinstance(plan, CountPlan)}
         self._everyone: tuple[_OpenWindows, ...] = (*self._timed.values(), *self._counting.values())
         self._only = next(iter(plans)) if len(plans) == 1 else None
-        self._clocks: dict[str, _PartitionClock] = {}
+        self._clocks: dict[str, PartitionClock] = {}
         self._awaiting_labels = frozenset(awaiting_labels)
         self._by_evidence = [timed for timed in self._timed.values() if timed.plan.evidence is not None]
         self._at_once = self._awaiting_labels | self._counting.keys() | {timed.stream for timed in self._by_evidence}
@@ -153,20 +77,9 @@ class Windowing:
         What begins fresh leaves alone what has been published without it: the others have to be taken up first.
         """
         if progress is None:
-            self._clocks[partition] = fresh = _PartitionClock(before=self._published_so_far())
-            fresh.published = grouped(fresh.since, fresh.before)
+            self._clocks[partition] = PartitionClock.fresh(self._published_so_far())
             return
-        since, before = ungrouped(progress.published)
-        self._clocks[partition] = _PartitionClock(
-            running_max=progress.running_max,
-            read=progress.offset,
-            closed=progress.closed,
-            resumed=progress.read,
-            lacks=progress.lacks,
-            since=since,
-            before=before,
-            published=progress.published,
-        )
+        self._clocks[partition] = PartitionClock.resumed_at(progress)
         for stream, windows in self._counting.items():
             windows.begin(partition, progress.counted.get(stream))
         self._stands = None
@@ -193,13 +106,13 @@ class Windowing:
 
         `skipped` records before the batch are gone: no window will have them.
         """
-        clock = self._clocks.setdefault(partition, _PartitionClock())
+        clock = self._clocks.setdefault(partition, PartitionClock())
         labelled = sorted(labels)
         scored = [(group.offsets, group.rows.times) for group in events]
         known = [(labels[name].offsets, labels[name].times) for name in labelled]
-        offsets, times, rank = _interleaved([*scored, *known])
+        offsets, times, rank = interleaved([*scored, *known])
         running = np.maximum.accumulate(np.concatenate([[clock.running_max], times]))
-        before = running[_first_of_record(offsets)]
+        before = running[first_of_record(offsets)]
         if skipped:
             clock.lacks = widened(clock.lacks, Stretch(Gap.SKIPPED, "", clock.running_max, OPEN))
         if (timed := times[times > NEVER]).size:
@@ -230,7 +143,7 @@ class Windowing:
         marks = {name: running[1:][here] for name, here in zip(labelled, parts[len(events) :], strict=False)}
         return replace(left_out, label_marks=marks)
 
-    def _share_out(self, clock: _PartitionClock, arrivals: Arrivals, streams: Streams, left_out: LeftOut) -> None:
+    def _share_out(self, clock: PartitionClock, arrivals: Arrivals, streams: Streams, left_out: LeftOut) -> None:
         """Put events into the windows of their streams, or keep those of several until a window may close."""
         if streams.codes is None:
             self._add(clock, streams.names[0], arrivals, left_out)
@@ -243,10 +156,10 @@ class Windowing:
             arrivals, streams = arrivals.take(~at_once), streams.take(~at_once)
         if arrivals.offsets.size:
             missed, first = self._undivided.add(arrivals, streams, clock.closed)
-            self._note_first(clock, first)
+            clock.note_first(first)
             self._note_missed(clock, arrivals, streams, missed, left_out)
 
-    def _add(self, clock: _PartitionClock, name: str, arrivals: Arrivals, left_out: LeftOut) -> None:
+    def _add(self, clock: PartitionClock, name: str, arrivals: Arrivals, left_out: LeftOut) -> None:
         """Put events of one stream into its windows."""
         self._stands = None
         if name in self._counting:
@@ -260,30 +173,23 @@ class Windowing:
             )
         if arrivals.rows.events:
             missed = self._timed[name].add(arrivals, clock.closed, clock.before.get(name, ()))
-            self._note_first(clock, {} if missed.first is None else {name: missed.first})
+            clock.note_first({} if missed.first is None else {name: missed.first})
             self._note_missed(clock, arrivals, Streams((name,)), missed, left_out)
 
-    def _note_first(self, clock: _PartitionClock, first: Mapping[str, int]) -> None:
-        """Say where the earliest window of each stream begins that got any of its events."""
-        earlier = {name: start for name, start in first.items() if start < clock.since.get(name, OPEN)}
-        if earlier:
-            clock.since |= earlier
-            clock.published = grouped(clock.since, clock.before)
-
     def _note_missed(
-        self, clock: _PartitionClock, arrivals: Arrivals, streams: Streams, missed: MissedArrivals, left_out: LeftOut
+        self, clock: PartitionClock, arrivals: Arrivals, streams: Streams, missed: MissedArrivals, left_out: LeftOut
     ) -> None:
         """Say which events are in no window, unless that was said before a restart; and that windows lack them."""
         news = arrivals.offsets >= clock.resumed
         for out, which in ((left_out.late, missed.late & news), (left_out.late_after_idle, missed.published & news)):
-            out.update(dict.fromkeys(streams.present(), _NONE))
+            out.update(dict.fromkeys(streams.present(), NO_OFFSETS))
             if which.any():
                 offsets, some = arrivals.offsets[which], streams.take(which)
                 out.update({name: offsets[rows] for name, rows in some.apart(offsets.size)})
         if (gone := missed.published & news).any():
             marks, some = arrivals.marks_after[gone], streams.take(gone)
             for name, rows in some.apart(marks.size):
-                clock.lacks = widened(clock.lacks, self._came_too_late(name, marks[rows], clock))
+                clock.note_too_late(name, marks[rows], self._timed[name].plan.lateness)
 
     def close(
         self, assigned: Collection[str], idle: Collection[str] = (), idle_mark: int | None = None
@@ -379,7 +285,7 @@ class Windowing:
         mark = min(active, default=idle_mark)
         return None if not assigned or mark == NEVER else mark
 
-    def _reject(self, partition: str, clock: _PartitionClock, record: RejectedAt, running_max: int) -> None:
+    def _reject(self, partition: str, clock: PartitionClock, record: RejectedAt, running_max: int) -> None:
         """Count a rejected record with the stream it names, or with the only stream there is.
 
         Before its partition's first event there is no time to count it at: then it is dead-lettered and nothing more.
@@ -432,29 +338,15 @@ class Windowing:
     def _without(self, window: Window, start: int, deadline: int) -> Window:
         """With a gap, where another partition had events of its stream and was closed before: by a member of a group
         that did not have all of them."""
-        apart = any(
-            clock.since.get(window.key.stream, OPEN) <= start and deadline <= clock.closed
-            for clock in self._clocks.values()
-        )
+        apart = any(clock.had(window.key.stream, start, deadline) for clock in self._clocks.values())
         return replace(window, origin=window.origin.lacking([Gap.SPREAD])) if apart else window
-
-    def _came_too_late(self, stream: str, marks: Labels, clock: _PartitionClock) -> Stretch:
-        """Where the partition's clock stood when events came whose windows had been closed, or in the first window
-        that is still open: that one has to say it."""
-        last = max([clock.closed, *(last for _, last in clock.before.get(stream, ()))])
-        still_open = last - self._timed[stream].plan.lateness
-        return Stretch(Gap.IDLE, stream, max(int(marks[0]), still_open), max(int(marks[-1]), still_open))
 
     def _once(self, window: Window) -> Window:
         return without_copies(window) if window.key.stream in self._awaiting_labels else window
 
     def _published(self, mark: int) -> None:
         for clock in self._clocks.values():
-            clock.closed = max(clock.closed, mark)
-            clock.lacks = tuple(gap for gap in clock.lacks if gap.last + self._remembered > mark)
-            if clock.before:
-                clock.before = _after(clock.before, clock.closed)
-                clock.published = grouped(clock.since, clock.before)
+            clock.close(mark, self._remembered)
         self._prune(self._by_evidence, mark)
 
     def _prune(self, some: Iterable[TimeWindows], mark: int) -> None:
@@ -489,9 +381,9 @@ class Windowing:
         """By stream, the windows that partitions which are here have published."""
         clocks = self._clocks.values()
         streams = {stream for clock in clocks for stream in (*clock.since, *clock.before)}
-        return {s: spans for s in sorted(streams) if (spans := _joined(x for c in clocks for x in c.spans(s)))}
+        return {s: spans for s in sorted(streams) if (spans := joined(x for c in clocks for x in c.spans(s)))}
 
-    def _progress(self, partition: str, clock: _PartitionClock) -> PartitionProgress:
+    def _progress(self, partition: str, clock: PartitionClock) -> PartitionProgress:
         here = Mark(clock.read, clock.running_max)
         mark = min(self._first_needed(partition) or here, self._undivided.mark(partition) or here)
         counted = {stream: windows.counted(partition) for stream, windows in self._counting.items()}
@@ -504,41 +396,3 @@ class Windowing:
             lacks=clock.lacks,
             published=clock.published,
         )
-
-
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """In order, and those that overlap as one."""
-    joined: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
-        begun, reached = joined.pop() if joined and first <= joined[-1][1] else (first, last)
-        joined.append((begun, max(reached, last)))
-    return joined
-
-
-def _after(spans: Mapping[str, list[tuple[int, int]]], closed: int) -> dict[str, list[tuple[int, int]]]:
-    """Those that reach beyond what is closed anyway."""
-    left = {stream: [span for span in own if span[1] > closed] for stream, own in spans.items()}
-    return {stream: own for stream, own in left.items() if own}
-
-
-_NONE: Labels = np.empty(0, dtype=np.int64)
-
-
-def _interleaved(parts: Sequence[tuple[Labels, Labels]]) -> tuple[Labels, Labels, Labels]:
-    """Offsets and times of all streams' events in the order of their records, and each event's place in it."""
-    if len(parts) == 1:
-        return *parts[0], np.arange(parts[0][0].size)
-    none = np.empty(0, dtype=np.int64)
-    offsets = np.concatenate([none, *(part for part, _ in parts)])
-    times = np.concatenate([none, *(part for _, part in parts)])
-    order = np.argsort(offsets, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(order.size)
-    return offsets[order], times[order], rank
-
-
-def _first_of_record(offsets: Labels) -> Labels:
-    """The number of the first event of each event's record: a record may carry many events."""
-    numbers = np.arange(offsets.size)
-    numbers[1:][offsets[1:] == offsets[:-1]] = 0
-    return np.maximum.accumulate(numbers)

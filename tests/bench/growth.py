@@ -20,7 +20,8 @@ from monitor.assessment.classifier import assess
 from monitor.events.decoding import Decoder
 from monitor.ports import RawBatch
 from monitor.priors import em
-from monitor.windows.assembly import StreamRows, Windowing
+from monitor.windows.assembly import Windowing
+from monitor.windows.batch import StreamRows
 from monitor.windows.by_time import TimePlan
 from tests.bench import worlds
 from tests.bench.options import REPORTS, options

@@ -22,7 +22,8 @@ from monitor.events.decoding import Decoder
 from monitor.ports import RawBatch
 from monitor.ports.schema import StreamSchema
 from monitor.service.memory import keep_freed_memory
-from monitor.windows.assembly import StreamRows, Windowing
+from monitor.windows.assembly import Windowing
+from monitor.windows.batch import StreamRows
 from monitor.windows.by_time import TimePlan
 from tests.bench.options import REPORTS, options
 from tests.bench.tables import markdown

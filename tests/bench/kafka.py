@@ -33,7 +33,8 @@ from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
 from monitor.service.notices import BatchTaken, Committed, Happening, WindowAssessed
 from monitor.service.publishing import Watched
 from monitor.service.workers import Workers
-from monitor.windows.assembly import StreamRows, Windowing
+from monitor.windows.assembly import Windowing
+from monitor.windows.batch import StreamRows
 from monitor.windows.by_time import TimePlan
 from tests.bench.options import options
 from tests.bench.pictures import pyplot

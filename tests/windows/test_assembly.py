@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from monitor.ports import NEVER
 from monitor.windows import WindowCheckpoint
-from monitor.windows.assembly import Plan, RejectedAt, StreamRows, Windowing
+from monitor.windows.assembly import Plan, Windowing
+from monitor.windows.batch import RejectedAt, StreamRows
 from monitor.windows.by_count import CountPlan
 from monitor.windows.by_time import TimePlan
 from monitor.windows.origin import Gap

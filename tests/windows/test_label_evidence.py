@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from monitor.ports import NEVER
 from monitor.windows import PartitionProgress
-from monitor.windows.assembly import LabelTimes, StreamRows, Windowing
+from monitor.windows.assembly import Windowing
+from monitor.windows.batch import LabelTimes, StreamRows
 from monitor.windows.by_time import TimePlan
 from monitor.windows.label_evidence import EvidencePlan
 from monitor.windows.window import Window

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.windows import CountPlan, Plan, StreamRows, Streams, TimePlan, Window, Windowing
-from monitor.windows.assembly import LeftOut
+from monitor.windows.batch import LeftOut
 
 NAMES = ("counted", "labelled", "patient", "quick", "sliding")
 PLANS: dict[str, Plan] = {
