@@ -27,6 +27,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(autouse=True)
+def no_page_outlives_its_test(browser: Browser) -> Iterator[None]:
+    """One that goes on asking a server which is gone would complain in the console of the next test."""
+    yield
+    browser.go("about:blank")
+    browser.complaints()
+
+
 @pytest.fixture(scope="module")
 def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where screenshots go: into the folder that SCREENSHOTS names, to be kept."""
@@ -104,7 +112,6 @@ def test_it_says_when_the_service_is_gone(browser: Browser, story: Story) -> Non
     live = "return document.getElementById('live').innerText"
     until(lambda: "not reached" in browser.run(live), 30, "the page to notice")
     assert "The class mix has moved" in browser.run("return document.querySelector('.badge').innerText")
-    browser.complaints()  # the refused connection is in the console, rightly
 
 
 def test_it_fits_a_phone(browser: Browser, url: str, shots: Path) -> None:
