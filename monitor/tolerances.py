@@ -1,7 +1,12 @@
 """Every tolerance and every default threshold, each with its reason."""
 
-# Posteriors written with three decimals by a scoring service still sum to 1 within this; they are renormalised.
+# Posteriors of an event sum to 1 within this; they are renormalised. A producer that writes three decimals moves each
+# class by at most half of the last one, which is more where there are three classes and more; no sum is further off.
 POSTERIOR_SUM = 1e-3
+CLASS_ROUNDING = 5e-4
+FARTHEST_SUM = 1e-2
+# Of the arithmetic of such a sum: 1 - 0.999 is above 0.001 by a last bit.
+SUM_ROUNDING = 1e-9
 
 # Esuli et al. stop SLD at a mean absolute change of the priors below this, or at the cap. Neither certifies a
 # maximum (see the certified gap below): they are kept because the papers' figures were made with them.
@@ -77,9 +82,6 @@ HISTOGRAM_BINS = 4_096
 
 # CDE-iterate settles after three loops in the thesis' example and within ten in its figure 5.1.
 CDE_LOOPS = 100
-
-# Rounding of a sum that was written with three decimals: three times 0.333 is 0.999 and must pass POSTERIOR_SUM.
-SUM_ROUNDING = 1e-9
 
 # Mixtures of regressions. A coefficient below this share of the reference's largest is zero: no factor of it can be
 # seen in any label, and dividing by it would give rounding noise.

@@ -6,7 +6,7 @@ from monitor.events.extraction import segment_name, segment_values
 from monitor.events.generated import keyed_struct
 from monitor.events.guessing import guess
 from monitor.events.joining import Joiner, JoinRule, Place
-from monitor.events.likely_scores import likely_scores
+from monitor.events.likely_scores import likely_scores, sum_tolerance
 from monitor.events.mapping import OWN_SHAPE, EventMapping
 from monitor.events.paths import FieldPath
 from monitor.events.presets import JOINS
@@ -33,4 +33,5 @@ __all__ = [
     "likely_scores",
     "segment_name",
     "segment_values",
+    "sum_tolerance",
 ]

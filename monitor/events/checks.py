@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from monitor.arrays import UNLABELLED, Flags, Labels, Matrix, Vector
 from monitor.events.extraction import BAD_LABEL, Extract
-from monitor.events.likely_scores import likely_scores
+from monitor.events.likely_scores import likely_scores, sum_tolerance
 from monitor.events.reasons import Reason
 from monitor.events.timestamps import (
     LIKELY_MICROSECONDS,
@@ -27,7 +27,6 @@ from monitor.events.timestamps import (
 )
 from monitor.limits import LARGEST_MARGIN, SEGMENT_LENGTH
 from monitor.ports.schema import StreamSchema
-from monitor.tolerances import POSTERIOR_SUM, SUM_ROUNDING
 from monitor.windows import Segments, Streams, Window
 
 _Item = TypeVar("_Item", bound=np.generic)
@@ -328,7 +327,7 @@ def _posterior_checks(matrix: Matrix, sums: Vector, answered: Flags) -> Iterable
         )
     yield _Check(
         Reason.POSTERIOR_SUM,
-        answered & (np.abs(sums - 1.0) > POSTERIOR_SUM + SUM_ROUNDING),
+        answered & (np.abs(sums - 1.0) > sum_tolerance(matrix.shape[1])),
         lambda row: f"posteriors sum to {sums[row]:.6g}{likely_scores(matrix[row])}",
     )
 

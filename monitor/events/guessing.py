@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from monitor.events.joining import pairs
+from monitor.events.likely_scores import sum_tolerance
 from monitor.events.mapping import EventMapping, Written
 from monitor.events.paths import FieldPath, MisreadError
 from monitor.events.presets import JOINS, PRESETS
@@ -174,7 +175,7 @@ def _is_share(value: Any) -> bool:
 def _is_mix(value: Any) -> bool:
     """Whether these are the posteriors of one event."""
     numbers = list(value.values()) if type(value) is dict else value if type(value) is list else []
-    return len(numbers) > 1 and all(map(_is_share, numbers)) and abs(sum(numbers) - 1) <= POSTERIOR_SUM
+    return len(numbers) > 1 and all(map(_is_share, numbers)) and abs(sum(numbers) - 1) <= sum_tolerance(len(numbers))
 
 
 def _are_shares(value: Any) -> bool:

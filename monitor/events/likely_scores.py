@@ -1,9 +1,14 @@
-"""What scores that are no posteriors probably are, in words for whoever sent them."""
+"""When scores are posteriors, and what they probably are where not, in words for whoever sent them."""
 
 import numpy as np
 
 from monitor.arrays import Vector
-from monitor.tolerances import POSTERIOR_SUM
+from monitor.tolerances import CLASS_ROUNDING, FARTHEST_SUM, POSTERIOR_SUM, SUM_ROUNDING
+
+
+def sum_tolerance(classes: int) -> float:
+    """How far from 1 the posteriors of an event may sum, by what rounding each to three decimals can do."""
+    return min(max(POSTERIOR_SUM, classes * CLASS_ROUNDING), FARTHEST_SUM) + SUM_ROUNDING
 
 
 def likely_scores(row: Vector) -> str:
@@ -14,6 +19,8 @@ def likely_scores(row: Vector) -> str:
         return "; are these percentages? Divide them by 100"
     if row.max() <= 0 and abs(np.exp(row).sum() - 1) <= POSTERIOR_SUM:
         return "; are these logarithms? Take their exp"
+    if abs(row.sum() - 1) <= row.size * 10 * CLASS_ROUNDING and np.allclose(row, np.round(row, 2), rtol=0, atol=1e-9):
+        return "; were they rounded to two decimals? Send three or more"
     if row.max() > 1 + POSTERIOR_SUM or row.min() < -POSTERIOR_SUM:
         # One number p of two classes came in as 1 - p and p.
         percentages = (

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
 from monitor.errors import InputError
-from monitor.events import likely_scores
+from monitor.events import likely_scores, sum_tolerance
 from monitor.limits import LARGEST_MARGIN
-from monitor.tolerances import POSTERIOR_SUM
 from monitor.windows import Columns, is_frame, is_missing
 
 
@@ -81,10 +80,11 @@ def checked_posteriors(values: ArrayLike, least: int = 2, first_row: int = 0) ->
     """Posteriors as a matrix that sums to one per row."""
     matrix = _of_classes(values, least)
     sums = matrix.sum(axis=1)
+    near = sum_tolerance(matrix.shape[1])
     for problem, bad in (
         ("are NaN or infinite", ~np.isfinite(sums)),
         ("are negative", np.isfinite(sums) & (matrix < 0).any(axis=1)),
-        (f"do not sum to 1 within {POSTERIOR_SUM}", np.isfinite(sums) & (np.abs(sums - 1) > POSTERIOR_SUM)),
+        (f"do not sum to 1 within {near:.4g}", np.isfinite(sums) & (np.abs(sums - 1) > near)),
     ):
         if bad.any():
             row, hint = first_row + int(bad.argmax()), likely_scores(matrix[int(bad.argmax())])

@@ -1,10 +1,14 @@
 """A producer that rounds, or sends single precision, has not changed anything: a calm window stays `stable`."""
 
+import json
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -15,8 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from monitor import Reference, RegressionReference, Window, assess, assess_regression
+from monitor.commands.cli import main
+from monitor.errors import InputError
 from monitor.priors import ESTIMATORS
 from monitor.reference.preflight import measure
+from monitor.reference.table import checked_posteriors
 from monitor.shifts.prepared import prepare
 from monitor.shifts.resolution import EXACT, SINGLE, coarsened, decimals, written
 from monitor.shifts.rounded_scores import decimals_of, rounded_scores
@@ -68,6 +75,42 @@ def test_calm_windows_are_stable_however_their_numbers_are_written(name: str) ->
         for written_as, write in WRITTEN.items()
     }
     assert max(alarms.values()) <= 1, alarms
+
+
+@given(st.integers(2, 20), st.integers(0, 2**31))
+def test_no_event_is_refused_because_its_posteriors_were_written_with_three_decimals(classes: int, seed: int) -> None:
+    written_so = np.round(np.random.default_rng(seed).dirichlet(np.full(classes, 0.7), 200), 3)
+    read = checked_posteriors(written_so)
+    np.testing.assert_allclose(read.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(read, written_so, atol=classes * 5e-4)
+
+
+def test_posteriors_of_two_decimals_that_do_not_sum_to_one_are_refused_with_that_hint() -> None:
+    with pytest.raises(InputError, match=r"do not sum to 1 within 0\.0015, the first is row 1; .* two decimals"):
+        checked_posteriors([[0.2, 0.3, 0.5], [0.33, 0.33, 0.33]])
+
+
+def test_digits_sent_with_three_decimals_lose_no_event_on_their_way_from_files_to_results(tmp_path: Path) -> None:
+    x, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(1).permutation(y.size)
+    x, y = x[order], y[order]
+    said = np.round(RandomForestClassifier(70, random_state=0).fit(x[:600], y[:600]).predict_proba(x[600:]), 3)
+    assert (np.abs(said.sum(axis=1) - 1) > 1.1e-3).any()
+    events = [
+        json.dumps({"timestamp": 1_794_992_400_000 + i, "label": str(label), "posteriors": row})
+        for i, (label, row) in enumerate(zip(y[600:].tolist(), said.tolist(), strict=True))
+    ]
+    (tmp_path / "holdout.jsonl").write_text("\n".join(events[:700]))
+    (tmp_path / "events.jsonl").write_text("\n".join(events[700:]))
+    (tmp_path / "my.toml").write_text("""
+        source.url = "jsonl:events.jsonl"
+        sink.url = "jsonl:unused.jsonl"
+        streams.digits = { reference = "digits.ref", window = { size = "1h", lateness = "0s" } }
+    """)
+    assert main(["reference", "build", str(tmp_path / "holdout.jsonl"), "-o", str(tmp_path / "digits.ref")]) == 0
+    assert main(["replay", str(tmp_path / "my.toml"), "-o", str(tmp_path / "results.jsonl")]) == 0
+    result = json.loads((tmp_path / "results.jsonl").read_text())
+    assert (result["events"]["used"], result["verdict"]) == (497, "stable")
 
 
 def test_ten_digits_written_with_four_decimals_that_were_made_to_sum_to_one_are_stable() -> None:
