@@ -176,16 +176,18 @@ class Extractor:
         return [None if name is None else str(name) for name in self._column("id", events)]
 
 
-def label_numbers(classes: Sequence[str]) -> dict[str | int | None, int]:
+def label_numbers(classes: Sequence[str]) -> dict[str | float | None, int]:
     """Class numbers by name; classes that are named by whole numbers, or true and false, may be written as such too.
 
-    In Python true is 1, so that either stands for the other where only one of them is a class.
+    In Python true is 1, so that either stands for the other where only one of them is a class; and so is 1.0, as a
+    column of whole numbers is written when some are missing, as a number or as text.
     """
-    numbers: dict[str | int | None, int] = {None: UNLABELLED}
+    numbers: dict[str | float | None, int] = {None: UNLABELLED}
     for number, name in enumerate(classes):
         numbers[name] = number
         if name.lstrip("-").isdecimal() and str(int(name)) == name:
             numbers[int(name)] = number
+            numbers.setdefault(f"{name}.0", number)
         if name.lower() in ("true", "false"):
             numbers[name.lower() == "true"] = number
     return numbers

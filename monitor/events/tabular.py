@@ -175,7 +175,7 @@ def _texts(column: Column | None, rows: int) -> Sequence[str | None]:
 
 
 def _class_numbers(column: Column, classes: Sequence[str]) -> Labels:
-    if isinstance(column, np.ndarray) and column.dtype.kind == "f":
-        raise _OtherwiseError  # our own shape has no class that is a fraction
+    if isinstance(column, np.ndarray) and column.dtype.kind == "f" and np.isinf(column).any():
+        raise _OtherwiseError  # JSON has no such number
     numbers = label_numbers(classes)
     return np.array([numbers.get(value, BAD_LABEL) for value in _scalars(column)], dtype=np.int64)

@@ -98,7 +98,7 @@ def asked(
     if schema.features:
         kinds = {feature.name: FEATURE_TYPES[feature.kind] for feature in schema.features}
         yield from _field("features", located("features"), features_type(schema.features), Reason.BAD_FEATURES, kinds)
-    labels = str | int | bool if schema.classes else float
+    labels = str | int | float | bool if schema.classes else float
     yield from _field("label", located("label"), labels | None, Reason.BAD_LABEL)
     if segment_fields:
         values = dict.fromkeys(segment_fields, SEGMENT_VALUE)

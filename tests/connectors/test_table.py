@@ -21,6 +21,7 @@ from monitor.errors import ConfigurationError, ConnectorError
 from monitor.events import Decoder, EventMapping
 from monitor.events.decoding import DecodedBatch
 from monitor.ports import Checkpoint, Message, Progress, RawBatch
+from monitor.ports.schema import StreamSchema
 from tests.connectors.contract import SourceContract
 from tests.connectors.harness import SourceCase, opened
 from tests.events.shop import NOW, PRICES, SHOP
@@ -288,6 +289,17 @@ def test_regressors_are_read_from_tables_too() -> None:
         }
     )
     same(*both_ways(Decoder([PRICES]), table))
+
+
+@pytest.mark.parametrize("labels", [[1.0, None, 0.0, 0.5], [1.0, None, 0.0, float("inf")], [1, None, 0, 2]])
+def test_labels_that_are_fractions_beside_missing_ones_are_classes_again(labels: list[float | None]) -> None:
+    table = pa.RecordBatch.from_pydict(
+        {"timestamp": [1_794_900_000_000] * 4, "posteriors": [[0.5, 0.5]] * 4, "label": labels}
+    )
+    one, other = both_ways(Decoder([StreamSchema("shop", ("0", "1"))]), table)
+    same(one, other)
+    assert one.scored["shop"].rows.labels.tolist() == [1, -1, 0]
+    assert [rejected.index for rejected in one.rejected] == [3]
 
 
 def result(window: str) -> Message:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import InputError
-from monitor.events.decoding import Decoder
+from monitor.events.decoding import Decoder, Reason
 from monitor.events.timestamps import NO_TIME
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.windows.window import Window
@@ -123,6 +123,16 @@ def test_classes_named_by_numbers_may_be_written_as_numbers() -> None:
     digits = Decoder([StreamSchema("shop", ("0", "1"))])
     decoded = decode({**GOOD, "label": 1}, {**GOOD, "label": "0"}, decoder=digits)
     assert rows(decoded).labels.tolist() == [1, 0]
+
+
+def test_whole_numbers_that_became_fractions_beside_missing_ones_are_classes_again() -> None:
+    digits = Decoder([StreamSchema("shop", ("0", "1"))])
+    decoded = decode({**GOOD, "label": 1.0}, {**GOOD, "label": "0.0"}, {**GOOD, "label": None}, decoder=digits)
+    assert rows(decoded).labels.tolist() == [1, 0, -1]
+    bad = decode({**GOOD, "label": 0.5}, {**GOOD, "label": "1.00"}, decoder=digits)
+    assert [one.reason for one in bad.rejected] == [Reason.BAD_LABEL] * 2
+    named = Decoder([StreamSchema("shop", ("1", "1.0"))])
+    assert rows(decode({**GOOD, "label": "1.0"}, {**GOOD, "label": 1.0}, decoder=named)).labels.tolist() == [1, 0]
 
 
 def test_a_label_event_comes_apart_from_the_scored_ones() -> None:
