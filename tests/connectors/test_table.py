@@ -291,7 +291,7 @@ def test_regressors_are_read_from_tables_too() -> None:
     same(*both_ways(Decoder([PRICES]), table))
 
 
-@pytest.mark.parametrize("labels", [[1.0, None, 0.0, 0.5], [1.0, None, 0.0, float("inf")], [1, None, 0, 2]])
+@pytest.mark.parametrize("labels", [[1.0, None, 0.0, 0.5], [1.0, float("nan"), 0.0, 7.0], [1, None, 0, 2]])
 def test_labels_that_are_fractions_beside_missing_ones_are_classes_again(labels: list[float | None]) -> None:
     table = pa.RecordBatch.from_pydict(
         {"timestamp": [1_794_900_000_000] * 4, "posteriors": [[0.5, 0.5]] * 4, "label": labels}
