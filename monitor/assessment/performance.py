@@ -62,13 +62,13 @@ def performance(
         return Performance({}, why, decisions, of_class)
     source, estimate = reference.source_priors, mix.estimate
     variances = ((estimate.upper - estimate.lower) / (2 * NORMAL_95)) ** 2
-    priors = estimate.priors
+    priors, left = estimate.priors, np.ones_like(source)
     if not _blocks(reference):
-        priors, variances = drawn_back(priors, variances, source)
+        priors, left = drawn_back(priors, variances, source)
     window = Expected(scores_of(scored, posteriors if reference.margins else scored, decisions, of_class), posteriors)
     misfit = _misfits(reference, resolution, decisions, tuple(np.rint(priors / MIX_GRID).tolist()))
     measures = decisions.measures(source.size, of_class)
-    figures = estimated(window, measures, misfit, source=source, mix=priors, variances=variances)
+    figures = estimated(window, measures, misfit, source=source, mix=priors, variances=variances, left=left)
     return Performance(figures, "", decisions, of_class)
 
 

@@ -20,9 +20,10 @@ first order,
 
     d_h = A^-1 w_h (y_h - q_h),       A = mean(q q') diag(1/p)
 
-cut to what is known of the mix's error, as estimates use more than posteriors. The same four as from a bootstrap of
-window and hold-out with classes drawn, without the draws. In place of the Laplace posterior of the calibration's
-parameters: that knows how uncertain they are, and not that no such calibration is right.
+cut to what is known of the mix's error, as estimates use more than posteriors. Of a mix that is drawn back to the
+hold-out's (`drawn_back`) the part `left` of V and of d_h is left. The same four as from a bootstrap of window and
+hold-out with classes drawn, without the draws. In place of the Laplace posterior of the calibration's parameters: that
+knows how uncertain they are, and not that no such calibration is right.
 """
 
 from collections.abc import Mapping
@@ -102,8 +103,10 @@ def estimated(
     source: Vector,
     mix: Vector,
     variances: Vector,
+    left: Vector,
 ) -> dict[str, MeasureValue]:
-    """Every measure of a window with this class mix, of which each share has this variance."""
+    """Every measure of a window with this class mix. Each share was estimated with this variance, of which a part may
+    be left."""
     q = _under(window.posteriors, mix / source)
     values = {}
     for name, measure in measures.items():
@@ -112,7 +115,8 @@ def estimated(
         drawn = float(np.einsum("ic,ic,ic", q, gradient, gradient) - mean @ mean)
         error = misfit[name]
         by_mix = _reweighting(q, q, gradient, np.maximum(mix, np.finfo(np.float64).tiny)) + error.by_mix
-        variance = drawn + error.variance + _of_shares(by_mix, variances) + 2 * _shared(by_mix, variances, error)
+        shared = _shared(left * by_mix, variances, error)
+        variance = drawn + error.variance + _of_shares(by_mix, left * variances) + 2 * shared
         values[name] = with_interval(measure, value + error.bias, variance)
     return values
 

@@ -49,7 +49,8 @@ def test_what_calibration_gets_wrong_is_taken_back() -> None:
     all_measures = measures(2, 1, costs=False, ranking=False)
     error = misfits(_expected(hold_out), labels, np.ones(2), all_measures)
     priors = np.array(PAIR.priors)
-    found = estimated(_expected(window), all_measures, error, source=priors, mix=priors, variances=np.zeros(2))
+    known = {"mix": priors, "variances": np.zeros(2), "left": np.ones(2)}
+    found = estimated(_expected(window), all_measures, error, source=priors, **known)
     for name, measure in all_measures.items():
         naive = measure.of(_expected(window).scores, window)[0]
         right = measure.of(_expected(window).scores, np.eye(2)[truth])[0]
