@@ -223,6 +223,7 @@ EXPLAINED = (
     "the first on, raise any shift: there the class mix moves as in the stream, and nothing else does.",
     "",
 )
+EXPLAINED_LINK = "[what it is](#shifts-that-accuracy-does-not-show)"
 EXPLAINED_HEAD = (
     "stream",
     "model",
@@ -246,7 +247,7 @@ def page(every: Sequence[Scored]) -> list[str]:
         (
             "real streams: the first comes by windows less accurate than the hold-out",
             not early,
-            "; ".join(f"{stream}, {model}" for stream, model, *_ in early) or "all",
+            "; ".join(f"{stream}, {model} ({EXPLAINED_LINK})" for stream, model, *_ in early) or "all",
         ),
     ]
     each = REFERENCES * CALM_WINDOWS
