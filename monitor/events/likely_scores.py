@@ -19,8 +19,6 @@ def likely_scores(row: Vector) -> str:
         return "; are these percentages? Divide them by 100"
     if row.max() <= 0 and abs(np.exp(row).sum() - 1) <= POSTERIOR_SUM:
         return "; are these logarithms? Take their exp"
-    if abs(row.sum() - 1) <= row.size * 10 * CLASS_ROUNDING and np.allclose(row, np.round(row, 2), rtol=0, atol=1e-9):
-        return "; were they rounded to two decimals? Send three or more"
     if row.max() > 1 + POSTERIOR_SUM or row.min() < -POSTERIOR_SUM:
         # One number p of two classes came in as 1 - p and p.
         percentages = (
@@ -28,4 +26,6 @@ def likely_scores(row: Vector) -> str:
         )
         margins = 'margins? Then build the reference with --scores margin, or scores="margin" in Python'
         return f"; are these {percentages}{margins}"
+    if abs(row.sum() - 1) <= row.size * 10 * CLASS_ROUNDING and np.allclose(row, np.round(row, 2), rtol=0, atol=1e-9):
+        return "; were they rounded to two decimals? Send three or more"
     return ""
