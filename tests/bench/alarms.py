@@ -10,6 +10,10 @@ At c = 3,300 windows between false alarms all detectors see the same scores. Tho
 two of three windows beyond 2.576 (either side), and River's ADWIN, Page-Hinkley and KSWIN with their defaults.
 A thousand series correlate by .8, in their windows and in the error of their references.
 
+Young references are looked at by the size of their error: at rates by g, weighted by its density, the expected number
+over all references comes out without the chance that a thousand series share. It adds up to at most what is allowed
+whatever the windows, if evidence of no change is what it is held to be.
+
 The last two tables are of windows of 100 events that are assessed as the service does it, with references of their own:
 the same assessments, shown to the concern with the budget. Detection is told of the share that moves, by so many
 standard errors of a window; the budget is that of the whole stream, of which this share has a quarter.
@@ -177,6 +181,40 @@ def _alike(rng: np.random.Generator, windows: int, shared: float) -> Iterator[Ve
         yield np.sqrt(shared) * reference + np.sqrt(1 - shared) * own
 
 
+YOUNG = 6_000
+"""Windows after a reference was built."""
+
+
+def young(kept: Kept, windows: int, each: int) -> str:
+    """Alarms in the first windows of a reference, expected over all references, as a share of those allowed."""
+    rows = kept.answer(("young", windows, each), partial(_young, windows, each))
+    heads = (
+        "rho",
+        "windows between false alarms",
+        f"first {windows:,} windows",
+        "their first half",
+        "their second half",
+    )
+    return tables.markdown((*heads, "without error", "error of 2"), rows)
+
+
+def _young(windows: int, each: int) -> list[list[str]]:
+    rng, sizes = np.random.default_rng(5), np.arange(0, 5.01, 0.25)
+    density = np.exp(-(sizes**2) / 2) / np.sqrt(2 * np.pi) * 0.25 * np.where(sizes == 0, 1, 2)
+    error, rows = np.repeat(sizes, each), []
+    for shared in (0.1, 0.5):
+        for threshold in (BUDGET, 10 * BUDGET):
+            own = (np.sqrt(1 - shared) * rng.normal(size=error.size) for _ in range(windows))
+            counts = np.zeros((2, error.size))
+            for number, here in enumerate(alarms((np.sqrt(shared) * error + e for e in own), shared, threshold)):
+                counts[2 * number // windows] += here
+            early, late = 2 * threshold / windows * counts.reshape(2, sizes.size, each).mean(axis=2)
+            shares = [(density @ part) for part in ((early + late) / 2, early, late)]
+            shares += [((early + late) / 2)[sizes == size].item() for size in (0, 2)]
+            rows.append([f"{shared:g}", f"{threshold:,}", *(f"{share:.2f}" for share in shares)])
+    return rows
+
+
 def _of_a_peer(windows: int, detector: Callable[[Matrix], Iterator[Vector]]) -> float:
     return float(np.mean(list(detector(scores(20, windows, 0.0, seed=4))))) * BUDGET
 
@@ -283,6 +321,9 @@ def main() -> None:
             "## False alarms without a shift",
             "",
             false_alarms(kept, 1_000 if quick else 100_000),
+            "## The same for young references",
+            "",
+            young(kept, 200 if quick else YOUNG, 4 if quick else 60),
             "## The same on assessed windows of 100 events",
             "",
             assessed_false_alarms(kept, 20 if quick else 1_000, 2 if quick else 10),
