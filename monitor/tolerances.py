@@ -264,10 +264,11 @@ FEWEST_OF_CLASS = 30
 TOLD_SHARE = 0.9
 # A correction by the class mix wants these odds against such a shift.
 LABEL_SHIFT_ODDS = 3.0
-# Where events of two classes carry no features such a shift leaves next to nothing in the one score, and more is asked
-# of it (figures for each of these odds: tests/bench/feed_tables).
+# Where events carry no features such a shift leaves next to nothing in the one score of two classes, little in the
+# scores of more, and greater odds are asked of both (figures for each of these: tests/bench/feed_tables).
 ONE_SCORE_LEAVES = 0.05
-ONE_SCORE_ODDS = 30.0
+SCORES_LEAVE = 0.1
+SCORES_ALONE_ODDS = 30.0
 # Beyond these p-values are as good as certain; normal quantiles stay finite.
 LEAST_P = 1e-12
 

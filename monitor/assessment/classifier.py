@@ -43,9 +43,10 @@ from monitor.shifts import (
     comparable_posteriors,
     diagnose,
     label_shift_odds,
-    one_score,
+    left_by_one_feature,
     prepare,
     qualities,
+    scores_alone,
     sketched,
 )
 from monitor.tolerances import (
@@ -216,7 +217,8 @@ def _assessed(
         if diagnosis.mix is not None and diagnosis.mix.natural
         else "",
     )
-    alone = one_score(diagnosis.seen, ready)
+    alone = scores_alone(diagnosis.seen, ready)
+    leaves = left_by_one_feature(len(reference.classes), alone=alone)
     unsure = () if verdict is Verdict.STABLE else reasons.short_hold_out(reference.blocks)
     assessment = _assessment(calibrated, reference, estimates, verdict, (*remarks, *words, *unsure, *mix.why))
     return replace(
@@ -246,9 +248,7 @@ def _assessed(
             tests,
             _inputs(diagnosis, may),
             reference.calibration,
-            told_apart=inf
-            if only_mix
-            else label_shift_odds(tests["prior-shift"].statistic, diagnosis.whole, alone=alone),
+            told_apart=inf if only_mix else label_shift_odds(tests["prior-shift"].statistic, diagnosis.whole, leaves),
             alone=alone,
         ),
     )
@@ -367,7 +367,7 @@ def _recalibration(
         trustworthy=prevalence.converged and prevalence.unique,
         mix_significant=tests["prior-shift"].significant,
         told_apart=told_apart,
-        one_score=alone,
+        scores_alone=alone,
         hold_out_events=found.hold_out_events,
         disagreement=tests["disagreement"].effect,
         allowed=tests["disagreement"].floor,

@@ -42,12 +42,7 @@ def _on_corrected(stream: StreamSettings, sink: Mapping[str, Any]) -> Iterator[s
 
 
 def _on_scores_alone(stream: StreamSettings, reference: FiledReference) -> Iterator[str]:
-    if (
-        len(reference.schema.classes) == 2
-        and not reference.schema.features
-        and stream.may is None
-        and stream.labels is None
-    ):
+    if reference.schema.classes and not reference.schema.features and stream.may is None and stream.labels is None:
         yield (
             "without features only large windows that moved far tell a change of the class mix from a shift of the "
             "inputs, and are corrected: give the hold-out and the events some, await labels, or declare "

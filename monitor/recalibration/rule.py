@@ -21,8 +21,8 @@ from monitor.tolerances import (
     LABEL_SHIFT_ODDS,
     MIX_FACTOR,
     MIX_FLOOR,
-    ONE_SCORE_ODDS,
     POOLED_CHANGE,
+    SCORES_ALONE_ODDS,
     TOLD_SHARE,
     UNSEEN_SHARE,
 )
@@ -52,7 +52,7 @@ class Grounds:
     """Labelled events that the source priors are the shares of."""
     told_apart: float = inf
     """The logarithm of the odds for a change of the class mix, against a shift of the inputs that looks like one."""
-    one_score: bool = False
+    scores_alone: bool = False
     """Those odds rest on nothing but the score of two classes."""
 
 
@@ -178,15 +178,15 @@ def justified(grounds: Grounds, source_priors: Vector) -> tuple[bool, Cause, str
 
 _TOO_RARE = f"too little of the class mix is in classes with {FEWEST_OF_CLASS} hold-out events or more to tell by"
 _TOO_SMALL = "the window is too small to tell the change of the class mix from a shift of the inputs"
-_ONE_SCORE = (
-    "one score alone does not tell this change of the class mix from a shift of the inputs: features would, larger "
+_ALONE = (
+    "scores alone do not tell this change of the class mix from a shift of the inputs: features would, larger "
     'windows may, labels would show what a correction is worth; or declare of the stream that `may = "change-mix"`'
 )
 
 
 def _justified(grounds: Grounds, mix: ToldMix, source_priors: Vector) -> tuple[bool, Cause, str]:
     change = np.abs(mix.priors - source_priors)
-    wanted = ONE_SCORE_ODDS if grounds.one_score else LABEL_SHIFT_ODDS
+    wanted = SCORES_ALONE_ODDS if grounds.scores_alone else LABEL_SHIFT_ODDS
     conditions = (
         (
             grounds.verdict == "prior-shift",
@@ -200,7 +200,11 @@ def _justified(grounds: Grounds, mix: ToldMix, source_priors: Vector) -> tuple[b
         ),
         (mix.share >= TOLD_SHARE, Cause.NOT_UNIQUE, _TOO_RARE),
         (grounds.mix_significant, Cause.WITHIN_CHANCE, "the change of the class mix is within chance"),
-        (grounds.told_apart >= log(wanted), Cause.NOT_TOLD_APART, _ONE_SCORE if grounds.one_score else _TOO_SMALL),
+        (
+            grounds.told_apart >= log(wanted),
+            Cause.NOT_TOLD_APART,
+            _ALONE if grounds.scores_alone else _TOO_SMALL,
+        ),
         (grounds.trustworthy, Cause.NOT_UNIQUE, "the estimate did not converge or is not unique"),
         (
             grounds.disagreement <= grounds.allowed,

@@ -257,7 +257,7 @@ class StreamSettings:
     may: Literal["change-mix"] | None = None
     """change-mix: nothing but the class mix of this stream may change, inputs of a class do not move. Scores are then
     corrected wherever the mix has moved; else only where the window tells that from a shift of the inputs, which takes
-    features, or of two classes large windows that moved far."""
+    features, or large windows that moved far."""
     features: Mapping[str, FeatureSettings] = field(default_factory=dict)
     """By name; only those of which there is something to say."""
     evidence: Duration | None = None

