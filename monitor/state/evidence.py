@@ -37,7 +37,7 @@ class SeriesState(msgspec.Struct, frozen=True, array_like=True):
     precision: float
     weighted: float
     since: int
-    """When the first window began that is not taken to be calm, microseconds."""
+    """When the first window began that shows a change, of those since it was calm; microseconds."""
     windows: int
     """Since then, and the sum of their scores."""
     total: float
@@ -162,13 +162,25 @@ def _advanced(state: EvidenceState, seen: WindowSeen, rate: float, reference: fl
 def _gathered(
     before: Sequence[SeriesState], calm: Sequence[bool], after: SeriesEvidence, start: int, steps: Sequence[float]
 ) -> list[SeriesState]:
-    """The series with one window more; those that were calm begin with this one."""
-    begun = (_NOTHING if one_calm else one for one, one_calm in zip(before, calm, strict=True))
+    """The series with one window more; those that were calm begin with it, and those of which it says more alone."""
+    begun = (
+        _NOTHING if one_calm or _louder(step, one) else one
+        for one, one_calm, step in zip(before, calm, steps, strict=True)
+    )
     columns = (after.logs.tolist(), after.precision.tolist(), after.weighted.tolist(), steps)
     return [
         SeriesState(tuple(logs), precision, weighted, one.since or start, one.windows + 1, round(one.total + step, 6))
         for one, logs, precision, weighted, step in zip(begun, *columns, strict=True)
     ]
+
+
+def _louder(step: float, series: SeriesState) -> bool:
+    """Whether a change that began with this window is likelier than one that began where the series does.
+
+    The likelihood ratio of a shift of the mean against none, at its best size, is exp(total^2 / 2 windows). By chance a
+    series is not calm for a hundred windows and more, and a change that comes then would seem as old.
+    """
+    return step > 0 and step**2 > max(series.total + step, 0.0) ** 2 / (series.windows + 1)
 
 
 def _raised(series: SeriesState, threshold: float) -> OpenAlarm:

@@ -181,3 +181,11 @@ def test_a_budget_is_halved_between_a_stream_and_its_segments() -> None:
     budget = Budget.of(0.01, segments=20)
     assert budget.whole + 20 * budget.segment == pytest.approx(0.01)
     assert np.isclose(Budget.of(0.01).whole, 0.01)
+
+
+def test_an_alarm_begins_with_the_window_that_jumped_however_long_the_series_had_not_been_calm() -> None:
+    course = windows([0.3] * 40 + [0.45] * 3, many(), seed=3_000)
+    first = next(
+        event for event in said(run(course, concerns_of(PLAN, many()))) if event["series"] == "share of yes rises"
+    )
+    assert (first["state"], first["since"]) == ("raised", "1970-01-01T00:40:00.000000Z")
