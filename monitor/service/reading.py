@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from monitor.errors import ConnectorError
 from monitor.events import DecodedBatch, Decoder, Joiner, JoinRule, Place
 from monitor.ports import NEVER, RawBatch
 from monitor.windows import PartitionProgress, WindowCheckpoint
@@ -18,6 +19,7 @@ class EventReading:
     def begin(self, partition: str, progress: PartitionProgress | None) -> None:
         """Take up a partition where it was committed, or fresh."""
         if self._joiner is None:
+            _refuse_unjoined(partition, progress)
             return
         self._joiner.forget(partition)
         if progress is not None:
@@ -53,3 +55,15 @@ class EventReading:
     def _holding(self, joiner: Joiner, partition: str, progress: PartitionProgress) -> PartitionProgress:
         place = joiner.reread(partition, progress.offset)
         return progress if place is None else replace(progress, reread=(place.offset, place.time))
+
+
+def _refuse_unjoined(partition: str, progress: PartitionProgress | None) -> None:
+    """Without joining, each of two records that wait for each other would be rejected, and its event be lost."""
+    if progress is None or progress.reread is None or progress.reread[0] >= progress.offset:
+        return
+    raise ConnectorError(
+        f"{partition}: up to offset {progress.offset} requests and responses were joined, and some from offset "
+        f"{progress.reread[0]} on may still wait for each other, but the configuration joins none: put [source.join] "
+        "back, or the preset that joins (events that are one record pass it as they are), or begin elsewhere afresh "
+        "(another group, another results file)"
+    )

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryLog, MemorySink, MemorySource
+from monitor.errors import ConnectorError
 from monitor.events import Decoder, EventMapping, JoinRule
 from monitor.events.presets import JOINS
 from monitor.ports import Message
@@ -122,6 +123,17 @@ def test_kills_change_nothing(batch: int, seed: int, kills: list[int]) -> None:
     service(records, MemorySink(log), batch, RULE).run()
     for channel in ("results", "dead-letters"):
         assert log.values(channel) == uninterrupted(seed).values(channel)
+
+
+def test_a_configuration_that_joins_no_more_is_refused_while_records_wait_for_each_other() -> None:
+    records, _ = halves(170, 0)
+    log = MemoryLog()
+    with suppress(Killed):
+        service(records, KilledSink(log, 20), 10, RULE).run()
+    with pytest.raises(ConnectorError, match=r"p: up to offset \d+ .* put \[source.join\] back"):
+        service(records, MemorySink(log), 10, None).run()
+    service(records, MemorySink(log), 10, RULE).run()
+    assert log.values("results") == uninterrupted(0).values("results")
 
 
 def without_rejected(result: bytes) -> Any:
