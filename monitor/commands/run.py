@@ -256,8 +256,8 @@ def served(
     *,
     again: Callable[[], ServerSettings | None] | None,
 ) -> Iterator[list[Observer]]:
-    """Status page, metrics and API meanwhile, where the configuration has a [server]; metrics and lines to a collector
-    where it has [otlp]."""
+    """Status page, metrics and API meanwhile, where the configuration has a [server]; metrics, lines and traces to a
+    collector where it has [otlp]."""
     if config.server is None and config.otlp is None:
         yield []
         return
@@ -269,22 +269,30 @@ def served(
         sink=ends[1],
     )
     with ExitStack() as opened:
+        tracing: Sequence[Observer] = ()
         if config.otlp is not None:
-            opened.enter_context(_exporting(config.otlp, history, base))
+            tracing = opened.enter_context(_exporting(config.otlp, history, base))
         if config.server is not None:
             from monitor.web.server import serving
 
             address = opened.enter_context(serving(config.server, history, base, again))
             for observer in told:
                 observer(Listening(address))
-        yield [history]
+        yield [history, *tracing]
 
 
-def _exporting(settings: OtlpSettings, history: History, base: Path) -> AbstractContextManager[None]:
+def _exporting(settings: OtlpSettings, history: History, base: Path) -> AbstractContextManager[Sequence[Observer]]:
     try:
         from monitor.observers.otlp import exporting
     except ImportError as error:
         raise ConfigurationError([f"otlp: {error}"]) from error
     ca_file = None if settings.ca_file is None else base / settings.ca_file
-    every = settings.every / 1e6
-    return exporting(history, settings.endpoint, settings.headers, every, logs=settings.logs, ca_file=ca_file)
+    return exporting(
+        history,
+        settings.endpoint,
+        settings.headers,
+        settings.every / 1e6,
+        logs=settings.logs,
+        traces=settings.traces,
+        ca_file=ca_file,
+    )

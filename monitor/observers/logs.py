@@ -36,23 +36,8 @@ _LIBRARY_SECONDS = 60.0
 def log(happening: Happening) -> None:
     """An observer that logs what happened."""
     if isinstance(happening, WindowAssessed):
-        assessment, window = happening.assessment, happening.window
-        level = logging.WARNING if assessment.verdict.moved else logging.INFO
-        _say(
-            level,
-            "window",
-            stream=window.key.stream,
-            segment=window.key.segment,
-            start=_time(window.key.start),
-            end=_time(window.key.end),
-            events=window.events,
-            late=window.counts.late,
-            rejected=window.counts.rejected,
-            closed=window.closed_because,
-            verdict=str(assessment.verdict),
-            reason="; ".join(assessment.reasons),
-            seconds=round(happening.seconds, 4),
-        )
+        level = logging.WARNING if happening.assessment.verdict.moved else logging.INFO
+        _say(level, "window", **facts_of(happening), seconds=round(happening.seconds, 4))
     elif isinstance(happening, OutcomeKnown):
         outcome = happening.outcome
         _say(
@@ -181,6 +166,23 @@ def logging_to_stderr(style: str, level: str) -> Iterator[None]:
         for logger in OURS:
             logger.removeHandler(handler)
             logger.setLevel(before[logger])
+
+
+def facts_of(seen: WindowSeen) -> dict[str, Any]:
+    """What is said of a window, in lines and in traces."""
+    window = seen.window
+    return {
+        "stream": window.key.stream,
+        "segment": window.key.segment,
+        "start": _time(window.key.start),
+        "end": _time(window.key.end),
+        "events": window.events,
+        "late": window.counts.late,
+        "rejected": window.counts.rejected,
+        "closed": window.closed_because,
+        "verdict": str(seen.assessment.verdict),
+        "reason": "; ".join(seen.assessment.reasons),
+    }
 
 
 def _say(level: int, message: str, /, **facts: Any) -> None:

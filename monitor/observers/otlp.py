@@ -1,15 +1,15 @@
-"""Metrics and log lines to a collector of OpenTelemetry, by OTLP over HTTP, beside what Prometheus asks for.
+"""Metrics, log lines and traces to a collector of OpenTelemetry, by OTLP over HTTP, beside what Prometheus asks for.
 
 The metrics are those of the catalogue under the same names, filled from the same snapshot; the lines are those of
-standard error. Both are sent by threads of their own: a collector that is away holds nothing up. Totals count since the
-start of the process, so that what was not sent is in the next; of lines the last two thousand wait.
+standard error. All are sent by threads of their own: a collector that is away holds nothing up. Totals count since the
+start of the process, so that what was not sent is in the next; of lines and spans the last two thousand wait.
 """
 
 import logging
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -20,12 +20,14 @@ from prometheus_client.core import Metric as Family
 from monitor.observers.history import History
 from monitor.observers.logs import OURS
 from monitor.observers.metrics import families
+from monitor.service import Observer
 from monitor.version import __version__
 
 try:
     from opentelemetry._logs import LogRecord, SeverityNumber
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
     from opentelemetry.sdk.metrics.export import (
@@ -41,14 +43,18 @@ try:
         Sum,
     )
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+    from monitor.observers.traces import WindowTraces
 except ImportError as error:
     raise ImportError("OTLP needs a library of OpenTelemetry: pip install 'shiftwatch[otlp]'") from error
 
 SCOPE = "shiftwatch"
 PATIENCE, PATIENCE_WITH_LINES = 5.0, 60.0
 """Seconds that a request may take, with all its repetitions: the next one says again what metrics are, and not what was
-logged."""
+logged or traced."""
 PARTING = 3.0
 """How long the end of a run waits for a collector."""
 _UNITS = {"seconds": "s", "ratio": "1"}
@@ -68,9 +74,10 @@ def exporting(
     every: float,
     *,
     logs: bool = True,
+    traces: bool = False,
     ca_file: Path | None = None,
-) -> Iterator[None]:
-    """Send while the block runs, and once more at its end."""
+) -> Iterator[Sequence[Observer]]:
+    """Send while the block runs, and once more at its end; what is traced has to be told to these observers."""
     resource = Resource.create(
         {"service.name": SCOPE, "service.version": __version__, "service.instance.id": socket.gethostname()}
     )
@@ -78,11 +85,15 @@ def exporting(
         "headers": dict(headers),
         "certificate_file": None if ca_file is None else str(ca_file),
     }
+    below = endpoint.rstrip("/")
     with ExitStack() as opened:
-        opened.enter_context(_metrics(history, f"{endpoint.rstrip('/')}/v1/metrics", resource, every, common))
+        opened.enter_context(_metrics(history, f"{below}/v1/metrics", resource, every, common))
         if logs:
-            opened.enter_context(_lines(f"{endpoint.rstrip('/')}/v1/logs", resource, common))
-        yield
+            opened.enter_context(_lines(f"{below}/v1/logs", resource, common))
+        observers: list[Observer] = []
+        if traces:
+            observers.append(opened.enter_context(_traces(history, f"{below}/v1/traces", resource, common)))
+        yield observers
 
 
 def metrics_data(filled: Iterable[Family], resource: Resource, started: float, now: float) -> MetricsData:
@@ -167,7 +178,20 @@ def _lines(endpoint: str, resource: Resource, common: Mapping[str, Any]) -> Iter
         _join(last, exporter)
 
 
-def _join(thread: Thread, exporter: OTLPMetricExporter | OTLPLogExporter) -> None:
+@contextmanager
+def _traces(history: History, endpoint: str, resource: Resource, common: Mapping[str, Any]) -> Iterator[WindowTraces]:
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=PATIENCE_WITH_LINES, **common)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    try:
+        yield WindowTraces(provider.get_tracer(SCOPE, __version__), history.now)
+    finally:
+        last = Thread(target=provider.shutdown, name="otlp-spans")
+        last.start()
+        _join(last, exporter)
+
+
+def _join(thread: Thread, exporter: OTLPMetricExporter | OTLPLogExporter | OTLPSpanExporter) -> None:
     """Wait for a thread that sends the last; not longer for a collector that is away."""
     thread.join(PARTING)
     if thread.is_alive():

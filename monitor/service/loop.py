@@ -272,6 +272,7 @@ class Service:
                 step.turn.messages.extend(self._settled(outcome, step.turn.states))
             if step.window is not None and answers is not None:
                 step.turn.messages.extend(self._answered(step.window, step.mark, answers, step.turn.states))
+                step.turn.windows += len(answers)
         ready = self._under_way.ready()
         if ready is not None and not self._refused:
             for message in (*ready.messages, *self._states.records(ready.states)):
@@ -329,7 +330,7 @@ class Service:
             self._reading.committed(checkpoint.progress)
             self._states.committed(ready.states)
             self._tell(LabelsWaiting(self._ledger.flow()))
-            self._tell(Committed(checkpoint, self._clock.elapsed() - started))
+            self._tell(Committed(checkpoint, self._clock.elapsed() - started, ready.windows))
         self._last_commit = self._clock.elapsed()
 
     def _follow_reassignment(self) -> None:

@@ -73,6 +73,8 @@ class Committed:
 
     checkpoint: WindowCheckpoint
     seconds: float
+    windows: int = 0
+    """How many it publishes of the windows that were told of, segments apart: those that had waited longest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ class Turn:
     messages: list[Message] = field(default_factory=list)
     states: Changed = field(default_factory=dict)
     """What is known of streams whose windows it published."""
+    windows: int = 0
+    """How many were told of, segments apart."""
     checkpoint: WindowCheckpoint | None = None
     """How far it came; None while it goes on."""
 
@@ -48,6 +50,8 @@ class Ready:
     messages: Sequence[Message]
     states: Changed
     checkpoint: WindowCheckpoint
+    windows: int
+    """How many are published."""
 
 
 class UnderWay(Generic[AnswerT]):
@@ -109,13 +113,14 @@ class UnderWay(Generic[AnswerT]):
         """Take out the whole turns at the front that nothing is missing from."""
         messages: list[Message] = []
         states: Changed = {}
-        checkpoint = None
+        checkpoint, windows = None, 0
         while self._turns[0].checkpoint is not None and not self._waited_for(self._turns[0]):
             turn = self._turns.popleft()
             messages += turn.messages
             states |= turn.states
             checkpoint = turn.checkpoint
-        return None if checkpoint is None else Ready(messages, states, checkpoint)
+            windows += turn.windows
+        return None if checkpoint is None else Ready(messages, states, checkpoint, windows)
 
     def clear(self) -> None:
         """Nothing of it may be published any more."""

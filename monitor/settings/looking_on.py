@@ -48,16 +48,18 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class OtlpSettings:
-    """Metrics and log lines to a collector of OpenTelemetry, by OTLP over HTTP. Only with a table [otlp]."""
+    """Metrics, log lines and traces to a collector of OpenTelemetry, by OTLP over HTTP. Only with a table [otlp]."""
 
     endpoint: str = "http://127.0.0.1:4318"
-    """Of the collector: /v1/metrics and /v1/logs are below it."""
+    """Of the collector: /v1/metrics, /v1/logs and /v1/traces are below it."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Sent with each request; secrets best from outside, as "Bearer ${file:/run/secrets/token}"."""
     every: Duration = _EVERY
     """How often metrics are sent. Log lines go within seconds."""
     logs: bool = True
     """Whether log lines are sent, too."""
+    traces: bool = False
+    """Whether each window is a trace: how long it and its segments were assessed, and until they were committed."""
     ca_file: Path | None = None
     """The certificates to trust, in PEM, of a collector that is reached by HTTPS."""
 

@@ -5,6 +5,7 @@ has OpenTelemetry's own, built from its Go modules (`collector/`), where that is
 """
 
 import gzip
+import json
 import logging
 import math
 import re
@@ -25,17 +26,25 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra 
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from monitor.commands.cli import main
 from monitor.observers.metric_catalogue import CATALOGUE
 from monitor.observers.metrics import families
 from monitor.observers.otlp import PARTING, exporting
+from monitor.service import Committed, Reassigned
 from monitor.settings import OtlpSettings
+from monitor.windows import WindowCheckpoint
 from tests.observers.test_metrics import full_story
 from tests.processes import free_port, wait_until
 from tests.service.streams import lines, reference
+from tests.state.test_evidence import many, windows
 
-REQUESTS = {"/v1/metrics": ExportMetricsServiceRequest, "/v1/logs": ExportLogsServiceRequest}
+REQUESTS = {
+    "/v1/metrics": ExportMetricsServiceRequest,
+    "/v1/logs": ExportLogsServiceRequest,
+    "/v1/traces": ExportTraceServiceRequest,
+}
 
 
 @dataclass
@@ -46,6 +55,7 @@ class Collector:
     metrics: list[Any] = field(default_factory=list)
     """The metrics of each request, by name."""
     lines: list[Any] = field(default_factory=list)
+    spans: list[Any] = field(default_factory=list)
     resource: dict[str, str] = field(default_factory=dict)
     headers: list[str | None] = field(default_factory=list)
     refusing: int = 0
@@ -62,6 +72,8 @@ class Collector:
             self.metrics.append({each.name: each for scope in group.scope_metrics for each in scope.metrics})
         for group in request.resource_logs if path == "/v1/logs" else ():
             self.lines += [line for scope in group.scope_logs for line in scope.log_records]
+        for group in request.resource_spans if path == "/v1/traces" else ():
+            self.spans += [span for scope in group.scope_spans for span in scope.spans]
         return 200
 
 
@@ -128,6 +140,7 @@ service:
   pipelines:
     metrics: {{ receivers: [otlp], exporters: [debug] }}
     logs: {{ receivers: [otlp], exporters: [debug] }}
+    traces: {{ receivers: [otlp], exporters: [debug] }}
 """
 
 
@@ -140,8 +153,10 @@ def test_opentelemetrys_own_collector_understands_all_of_it(tmp_path: Path) -> N
         process = subprocess.Popen(command, stdout=file, stderr=file)
     try:
         wait_until(lambda: "Everything is ready" in output.read_text(), "the collector")
-        with exporting(story.history, f"http://127.0.0.1:{port}", {}, 60):
+        with exporting(story.history, f"http://127.0.0.1:{port}", {}, 60, traces=True) as (traces,):
             logging.getLogger("shiftwatch").warning("window", extra={"facts": {"stream": "fraud"}})
+            traces(windows([0.3], many())[0])
+            traces(Committed(WindowCheckpoint(), 0.01, windows=1))
         wait_until(lambda: "shiftwatch_build_info" in output.read_text(), "the metrics")
     finally:
         process.terminate()
@@ -150,6 +165,8 @@ def test_opentelemetrys_own_collector_understands_all_of_it(tmp_path: Path) -> N
     filled = {family.name for family in families(story.history.snapshot, story.history.now())}
     names = {spec.full_name for spec in CATALOGUE if f"shiftwatch_{spec.name}" in filled}
     assert set(re.findall(r"-> Name: (\S+)", said)) == names
+    assert re.findall(r"\n    Name +: (\S+)", said) == ["assess", "wait", "commit", "window"]
+    assert "-> verdict: Str(stable)" in said
     assert re.search(r"SeverityText: WARNING\nSeverityNumber: Warn\(13\)\nBody: Str\(window\)", said)
     assert "-> service.name: Str(shiftwatch)" in said
 
@@ -231,12 +248,50 @@ def test_a_run_sends_metrics_and_lines_beside_whatever_else_it_does(
     assert set(collector.headers) == {"fraud"}
 
 
+def test_a_run_traces_the_way_of_each_window_and_of_its_segments_where_it_is_asked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEAM", "fraud")
+    reference().save(tmp_path / "s.ref")
+    events = [json.loads(record or b"") | {"segment": {"country": "BE"}} for record in lines(200)]
+    (tmp_path / "events.jsonl").write_text("\n".join(map(json.dumps, events)))
+    with collecting() as collector:
+        text = CONFIGURATION.format(url=collector.url).replace("[otlp]", "[otlp]\ntraces = true")
+        (tmp_path / "shiftwatch.toml").write_text(f'{text}segments = ["country"]\n')
+        assert main(["run", str(tmp_path / "shiftwatch.toml")]) == 0
+    roots = [span for span in collector.spans if not span.parent_span_id]
+    assert len(roots) == len({root.trace_id for root in roots}) == 4
+    for root in roots:
+        parts = [span for span in collector.spans if span.parent_span_id == root.span_id]
+        assert (root.name, [part.name for part in parts]) == ("window", ["assess", "assess", "wait", "commit"])
+        assert attributes(parts[1]) == {"segment": "country=BE"}
+        assert [part.start_time_unix_nano for part in parts[1:]] == [part.end_time_unix_nano for part in parts[:-1]]
+        assert (root.start_time_unix_nano, root.end_time_unix_nano) == (
+            parts[0].start_time_unix_nano,
+            parts[-1].end_time_unix_nano,
+        )
+    assert [attributes(root)["verdict"] for root in roots] == ["insufficient-data"] * 4
+
+
+def test_a_window_is_traced_once_when_it_is_committed() -> None:
+    """The first is refused and told of again; the second waits for a later commit."""
+    first, second = windows([0.3, 0.3], many())
+    with collecting() as collector, exporting(full_story().history, collector.url, {}, 60, traces=True) as (traces,):
+        for happening in (first, Reassigned(refused="fenced"), first, second):
+            traces(happening)
+        traces(Committed(WindowCheckpoint(), 0.01, windows=1))
+        traces(Committed(WindowCheckpoint(), 0.01))
+    assert [attributes(span)["end"] for span in collector.spans if span.name == "window"] == [
+        "1970-01-01T00:01:00+00:00"
+    ]
+
+
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
         ('endpoint = "localhost:4318"', "want `endpoint` as http"),
         ('every = "1ms"', "want `every` of at least 1s"),
-        ("traces = true", "there is no such setting"),
+        ("profiles = true", "there is no such setting"),
     ],
 )
 def test_settings_that_cannot_be_are_named(
