@@ -183,8 +183,8 @@ def _how(explanation: Explanation | None) -> str:
     if explanation is None:
         return "has other shares of its values"
     if explanation.kind == "linear":
-        sign = "-" if explanation.beta < 0 else "+"
-        return f"is {explanation.alpha:.3g} x {sign} {abs(explanation.beta):.3g} of its reference"
+        sign = "minus" if explanation.beta < 0 else "plus"
+        return f"is {explanation.alpha:.3g} times what it was, {sign} {abs(explanation.beta):.3g}"
     changes = {"monotone": "was stretched along a monotone curve", "shape": "changed its shape"}
     return changes.get(explanation.kind, "moved")
 

@@ -13,6 +13,7 @@ from monitor.commands.run import ENDING, configured
 from monitor.commands.streams import decoder_of, opened
 from monitor.errors import ConnectorError
 from monitor.kinds import kind_of
+from monitor.pages import some
 from monitor.ports.options import duration_text
 from monitor.reference import FiledReference
 from monitor.service import EventReading
@@ -36,7 +37,7 @@ def check(path: Path, events: Path | None = None) -> int:
         table.add_column(heading)
     for name, stream in config.streams.items():
         reference = watched[name].reference
-        features = ", ".join(feature.name for feature in reference.schema.features) or "none"
+        features = some(feature.name for feature in reference.schema.features) or "none"
         facts = f"{reference.version[:12]}\n{reference.events:,} events"
         table.add_row(
             name,
@@ -51,14 +52,14 @@ def check(path: Path, events: Path | None = None) -> int:
         for sentence in advice(name, stream, watched[name].reference, config.sink):
             console.print(f"  mind this  {name}: {sentence}", highlight=False, soft_wrap=True)
     try:
-        some = first_of_file(events) if events is not None else first_of_source(source) if _at_hand(config) else None
+        first = first_of_file(events) if events is not None else first_of_source(source) if _at_hand(config) else None
     except ConnectorError as error:  # nothing is there yet
         console.print(f"  no events to show  {error}", highlight=False, soft_wrap=True)
         return 0
-    if some is not None:
+    if first is not None:
         schemas = {name: stream.reference.schema for name, stream in watched.items()}
         reading = EventReading(decoder_of(config, watched), config.join)
-        for line in preview(reading, schemas, some, time.time_ns() // 1000):
+        for line in preview(reading, schemas, first, time.time_ns() // 1000):
             console.print(line, highlight=False, soft_wrap=True)
     return 0
 

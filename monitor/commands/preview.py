@@ -1,6 +1,6 @@
 """The first events of a source, as they are understood: what `shiftwatch check` shows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from monitor.arrays import Labels, Vector
 from monitor.events import DecodedBatch
+from monitor.pages import some
 from monitor.ports import RawBatch, Source
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.service import EventReading
 from monitor.windows import Window
 
 FIRST = 10
-_PARTS = 6
-"""Classes, or features, of an event."""
 
 
 def first_of_file(path: Path) -> RawBatch:
@@ -68,9 +67,9 @@ def _event(schema: StreamSchema, window: Window, row: int) -> Iterator[str]:
     if window.predictions is not None:
         yield f"prediction {window.predictions[row]:.6g}"
     else:
-        yield _short(f"{name} {score:.4g}" for name, score in zip(schema.classes, window.posteriors[row], strict=True))
+        yield some(f"{name} {score:.4g}" for name, score in zip(schema.classes, window.posteriors[row], strict=True))
     values = () if window.features is None else zip(schema.features, window.features[row].tolist(), strict=True)
-    yield _short(f"{feature.name} {_value(feature, value)}" for feature, value in values)
+    yield some(f"{feature.name} {_value(feature, value)}" for feature, value in values)
     yield _label(schema, window.labels, window.targets, row)
     yield "" if window.segments is None else str(window.segments.names[window.segments.codes[row]])
 
@@ -91,9 +90,3 @@ def _label(schema: StreamSchema, labels: Labels | None, targets: Vector | None, 
 
 def _text(ids: Sequence[object] | NDArray[np.object_] | None, row: int) -> str:
     return "" if ids is None or ids[row] is None else str(ids[row])
-
-
-def _short(parts: Iterable[str]) -> str:
-    """The first few of many."""
-    shown = list(parts)
-    return ", ".join(shown[:_PARTS]) + (f", and {len(shown) - _PARTS} more" if len(shown) > _PARTS else "")

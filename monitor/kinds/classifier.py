@@ -7,6 +7,7 @@ import numpy as np
 from monitor.assessment import Assessment, Tallying, Verdict, assess, verdicts
 from monitor.kinds.class_mix import ClassifierFacts, ClassMixAnswer, read
 from monitor.kinds.kind import Declared, Kind
+from monitor.pages import some
 from monitor.reference import Reference, largest_atom
 from monitor.shifts import follow
 from monitor.tolerances import ATOM_SHARE
@@ -45,7 +46,7 @@ def _plan(plan: Plan, reference: Reference, _: int | None) -> Plan:
 
 def _described(reference: Reference) -> str:
     margins = "\nscores are margins" if reference.margins else ""
-    mix = ", ".join(f"{c} {p:.3g}" for c, p in zip(reference.classes, reference.source_priors, strict=True))
+    mix = some(f"{name} {share:.3g}" for name, share in zip(reference.classes, reference.source_priors, strict=True))
     share = largest_atom(reference)
     return mix + margins + (f"\nscores have atoms: the most common holds {share:.0%}" if share >= ATOM_SHARE else "")
 

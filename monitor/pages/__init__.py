@@ -5,7 +5,7 @@ The engine of the templates is imported by its own name: who only draws does wit
 
 from monitor.pages.distributions import Distribution, distribution
 from monitor.pages.plots import DrawnPath, Frame
-from monitor.pages.words import moment, number, p_value, percent, seconds, sentence, span
+from monitor.pages.words import moment, number, p_value, percent, seconds, sentence, some, span
 
 __all__ = [
     "Distribution",
@@ -18,5 +18,6 @@ __all__ = [
     "percent",
     "seconds",
     "sentence",
+    "some",
     "span",
 ]

@@ -21,6 +21,9 @@ from monitor.pages.words import number, sentence, span
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+MOST_ALARMS = 4
+"""Of a stream, in a chat."""
+
 
 @dataclass(frozen=True)
 class PeriodReport:
@@ -88,12 +91,12 @@ class PeriodReport:
     def alarms(self) -> list[tuple[str, str, str, str]]:
         """Alarms of the period, the one that began first comes first: stream, since, until, in words."""
         found = sorted(
-            ((alarm.begin, section, alarm) for section in self.sections for alarm in section.story.alarms),
+            ((alarm.begin, section, alarm) for section in self.sections for alarm in section.story.every_alarm),
             key=lambda entry: (entry[0], entry[1].name),
         )
         return [
             (
-                section.name,
+                f"{section.name}, {alarm.segment}" if alarm.segment else section.name,
                 section.at(begin),
                 "still on" if alarm.state != "resolved" else section.at(alarm.until),
                 alarm.reason,
@@ -134,7 +137,12 @@ def _markdown(report: PeriodReport) -> Iterator[str]:
         if section.shown:
             yield from (f"  - {reason}" for reason in section.reasons(section.shown))
             yield f"  - {section.facts[section.verdict].advice}"
-        yield from (f"  - {alarm.reason}" for alarm in section.story.open_alarms)
+        opened = section.story.open_alarms
+        yield from (
+            f"  - {f'{alarm.segment}, ' if alarm.segment else ''}{alarm.reason}" for alarm in opened[:MOST_ALARMS]
+        )
+        if len(opened) > MOST_ALARMS:
+            yield f"  - and {len(opened) - MOST_ALARMS} more alarms"
     if report.rejects:
         yield ""
         counted = (f"{reason} {number(count)}{f' of {of}' if of else ''}" for reason, of, count in report.rejects)

@@ -73,10 +73,15 @@ class StreamStory:
         return self.windows[-1]
 
     @property
-    def open_alarms(self) -> list[AlarmRead]:
-        """Those that had not ended when the period did, of the stream and its segments; the oldest first."""
+    def every_alarm(self) -> list[AlarmRead]:
+        """Those of the stream and of its segments; the one that began first comes first."""
         alarms = [*self.alarms, *(alarm for part in self.segments for alarm in part.alarms)]
-        return sorted((alarm for alarm in alarms if alarm.state != "resolved"), key=lambda alarm: alarm.begin)
+        return sorted(alarms, key=lambda alarm: alarm.begin)
+
+    @property
+    def open_alarms(self) -> list[AlarmRead]:
+        """Those that had not ended when the period did."""
+        return [alarm for alarm in self.every_alarm if alarm.state != "resolved"]
 
     @property
     def lasts(self) -> bool:

@@ -1,7 +1,11 @@
 """How numbers and times are said on pages; each function is a filter of the templates."""
 
 import math
+from collections.abc import Iterable
 from datetime import UTC, datetime
+
+FEW = 6
+"""As many as fit on a line."""
 
 
 def percent(share: float) -> str:
@@ -10,6 +14,12 @@ def percent(share: float) -> str:
         return "unknown"
     value = share * 100
     return f"{value:.1f} %" if abs(value) >= 10 or value == 0 else f"{value:.2f} %"
+
+
+def some(parts: Iterable[str]) -> str:
+    """The first few of many."""
+    shown = list(parts)
+    return ", ".join(shown[:FEW]) + (f", and {len(shown) - FEW} more" if len(shown) > FEW else "")
 
 
 def number(value: float) -> str:

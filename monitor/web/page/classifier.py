@@ -34,10 +34,13 @@ ClassifierCard = Card[ClassMixAnswer]
 def headline(card: ClassifierCard) -> Shown:
     """The headline, with the shares of the classes and what posteriors are multiplied by."""
     latest = card.latest
+    factors = list(zip(latest.answer.classes, latest.answer.multipliers, strict=True))
+    chosen = shown_classes(card, [latest])
     return {
         **panels.headline(card),
-        "factors": list(zip(latest.answer.classes, latest.answer.multipliers, strict=True))[:MOST_CLASSES],
-        "shown": shown_classes(card, [latest]),
+        "factors": factors if len(factors) <= MOST_CLASSES else [factors[at] for at in chosen],
+        "others": max(len(factors) - MOST_CLASSES, 0),
+        "shown": chosen,
     }
 
 

@@ -17,7 +17,11 @@ LOST = 300.0
 """Seconds: newest events that are older than this are worth a word."""
 
 Standing = Literal["moved", "not watched", "calm"]
-STANDINGS: Mapping[Standing, str] = {"moved": "Moved", "not watched": "Not watched", "calm": "Nothing has moved"}
+STANDINGS: Mapping[Standing, str] = {
+    "moved": "Moved, or in alarm",
+    "not watched": "Not watched",
+    "calm": "Nothing has moved",
+}
 """The worst first."""
 
 
@@ -88,8 +92,12 @@ def _line(snapshot: Snapshot, stream: str, now: float) -> Line:
         more = f", and {len(alarms) - 1} more" if len(alarms) > 1 else ""
         of = f"{alarms[0].segment}: " if alarms[0].segment else ""
         return Line(stream, "moved", alarm, track, f"{of}{alarms[0].words}{more}", alarms[0].since)
-    if track.latest.verdict.moved or alarm:
+    if track.latest.verdict.moved:
         return Line(stream, "moved", alarm, track, reasons, _since(track))
+    if alarm:
+        flags = track.alarm.flags
+        words = f"{track.alarm.moved} of the last {len(flags)} windows moved, and the newest is calm"
+        return Line(stream, "moved", alarm, track, words, _since(track))
     return Line(stream, "calm", alarm, track, reasons, None)
 
 

@@ -218,8 +218,16 @@ def segments_by(card: Card[AnswerT_co], heading: str, cell: Callable[[AnswerT_co
     """The segments over time, those that moved most first; the last column is the kind's own."""
     if card.choice.segment or len(card.tracks) < 2:
         return None
-    over = Range(card.readings[0].key.start, card.latest.key.end)
-    seen = {name: within(track.readings, replace(card.choice, until=over.end)) for name, track in card.tracks.items()}
+    until = card.latest.key.end
+    seen = {
+        name: readings
+        for name, track in card.tracks.items()
+        if name and (readings := within(track.readings, replace(card.choice, until=until)))
+    }
+    if not seen:
+        return None
+    # Of segments fewer windows are remembered than of the whole: those before are not drawn as if there had been none.
+    over = Range(max(card.readings[0].key.start, min(readings[0].key.start for readings in seen.values())), until)
     rows = [
         (
             card.choice.link(segment=name),
@@ -230,10 +238,9 @@ def segments_by(card: Card[AnswerT_co], heading: str, cell: Callable[[AnswerT_co
             readings[-1].key.end >= over.end,
         )
         for name, readings in seen.items()
-        if name and readings
     ]
     rows.sort(key=lambda row: (not row[5], -row[2].verdict.rank, -_furthest(row[2]), row[1]))
-    return {"heading": heading, "rows": rows, "ticks": over.ticks} if rows else None
+    return {"heading": heading, "rows": rows, "ticks": over.ticks}
 
 
 def _furthest(reading: AnyReading) -> float:
