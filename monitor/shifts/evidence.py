@@ -11,7 +11,9 @@ The reference is finite. What its own error adds to the score is the same in eve
 sqrt(1 - rho_t) e_t, with g standard normal and drawn once, and rho_t the part of the variance that the windows share.
 Multiplied over windows x_t would pass that for a change, so the detector sees
 u_t = x_t - sqrt(rho_t) E[g | x_1 ... x_{t-1}]. The mean of u_t is 0 over references and, soon, for the one at hand; its
-variance, 1 - rho_t + rho_t Var[g | ...], is 1 at most.
+variance, 1 - rho_t + rho_t Var[g | ...], is 1 at most. That holds where all windows teach, also those that speak for a
+change: left out, they leave an error that by chance looks like one as it is, and evidence of it rises for ever. A shift
+that stays is therefore taken for the reference's error in the end, and is found before that or not at all.
 """
 
 from dataclasses import dataclass
@@ -51,20 +53,20 @@ class SeriesEvidence:
         """The scores u_t, for scores x_t of which `shared` of the variance is the reference's."""
         return np.asarray(scores - np.sqrt(shared) * self.weighted / self.precision)
 
-    def plus(self, scores: Vector, shared: float | Vector, calm: Flags) -> "SeriesEvidence":
-        """With one window more; the reference's error is learned where `calm`.
+    def plus(self, scores: Vector, shared: float | Vector, learned: Flags) -> "SeriesEvidence":
+        """With one window more; the reference's error is `learned` but where an alarm is open.
 
         Logarithms are rounded down to thousandths: that loses evidence and never makes any.
         """
         u = self.increments(scores, shared)[:, None]
         logs = _SIZES * u - _SIZES**2 / 2 + np.logaddexp(self.logs, 0.0)
         shared = np.asarray(shared)
-        weight = np.where(calm, shared / (1 - shared), 0.0)
-        learned = np.where(calm, np.sqrt(shared) / (1 - shared), 0.0) * scores
+        weight = np.where(learned, shared / (1 - shared), 0.0)
+        weighted = np.where(learned, np.sqrt(shared) / (1 - shared), 0.0) * scores
         return SeriesEvidence(
             np.maximum(np.floor(logs * 1000) / 1000, _NOTHING),
             np.round(self.precision + weight, 6),
-            np.round(self.weighted + learned, 6),
+            np.round(self.weighted + weighted, 6),
         )
 
 

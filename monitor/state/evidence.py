@@ -138,7 +138,7 @@ def _advanced(state: EvidenceState, seen: WindowSeen, rate: float, reference: fl
     scores = np.array([row.score for row in rows])
     calm = evidence.log_total < log(CALM_EVIDENCE)
     steps = evidence.increments(scores, shared).tolist()
-    after = evidence.plus(scores, shared, calm & [row.name not in state.alarms for row in rows])
+    after = evidence.plus(scores, shared, np.array([row.name not in state.alarms for row in rows]))
     totals, gathered = after.log_total.tolist(), _gathered(before, calm.tolist(), after, seen.window.key.start, steps)
     known, alarms, messages = dict(state.series), dict(state.alarms), list[Message]()
     for row, series, total, step in zip(rows, gathered, totals, steps, strict=True):

@@ -38,6 +38,14 @@ def test_false_alarms_keep_to_their_budget_also_where_windows_share_the_error_of
     assert raised.mean() <= 1.1 * windows / budget
 
 
+def test_a_strict_budget_is_kept_from_the_first_window_of_a_reference_on() -> None:
+    """Where windows that by chance spoke for a change taught nothing of the reference's error, six in ten series raised
+    an alarm in so many windows."""
+    windows, series, budget = 1_500, 200, 30_000
+    raised = np.sum(list(alarms(scores(series, windows, 0.1, seed=5), 0.1, threshold=budget)))
+    assert raised <= 3 * series * windows / budget
+
+
 def test_shared_error_that_is_not_allowed_for_breaks_the_budget() -> None:
     """Without the correction: the windows of one reference have its error in common."""
     raised = np.sum(list(alarms(scores(100, 1_000, 0.3, seed=4), 0.0, threshold=200)), axis=0)
