@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from monitor.assessment import feed_schema, message, regressor_message
-from monitor.labels import outcome_message
+from monitor.labels import outcome_message, regression_outcome_message
 from monitor.state import alarm_message
 
 FOLDER = Path(__file__).parents[1] / "deploy" / "schemas"
@@ -16,6 +16,7 @@ PUBLISHED = {
     "alarm": alarm_message,
     "outcome": outcome_message,
     "recalibration": feed_schema,
+    "regression-outcome": regression_outcome_message,
     "regression-window": regressor_message,
     "window": message,
 }

@@ -105,8 +105,7 @@ def _misplaced(stream: StreamSettings, reference: FiledReference) -> Iterator[st
     for setting in sorted(frozenset[str]().union(*(kind.settings for kind in KINDS.values())) - own.settings):
         if stream.has(setting):
             takers = " and ".join(f"{kind.name}s" for kind in KINDS.values() if setting in kind.settings)
-            labels = f" (its labels: `{own.labels}`)" if setting in {kind.labels for kind in KINDS.values()} else ""
-            yield f"`{setting}` is for {takers}; the reference is a {own.name}'s{labels}"
+            yield f"`{setting}` is for {takers}; the reference is a {own.name}'s"
 
 
 def _other_scores(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]:

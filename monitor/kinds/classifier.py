@@ -7,6 +7,7 @@ import numpy as np
 from monitor.assessment import Assessment, Tallying, Verdict, assess, verdicts
 from monitor.kinds.class_mix import ClassifierFacts, ClassMixAnswer, read
 from monitor.kinds.kind import Declared, Kind
+from monitor.labels import CLASS_OUTCOMES
 from monitor.pages import some
 from monitor.reference import Reference, largest_atom
 from monitor.shifts import follow
@@ -56,7 +57,6 @@ CLASSIFIER = Kind(
     reference=Reference,
     settings=frozenset(
         {
-            "labels",
             "may",
             "outline",
             "features",
@@ -67,7 +67,6 @@ CLASSIFIER = Kind(
             'target = "smoothed"',
         }
     ),
-    labels="labels",
     verdicts=verdicts(regression=False),
     assess=_assess,
     plan=_plan,
@@ -75,5 +74,6 @@ CLASSIFIER = Kind(
     sample=lambda window, reference: reference.usual_in(window.key.segment).prepare(spread_rows(window)).posteriors,
     facts=ClassifierFacts.of,
     answer=ClassMixAnswer,
+    outcomes=CLASS_OUTCOMES,
     read=read,
 )

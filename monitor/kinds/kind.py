@@ -1,18 +1,23 @@
 """What a kind of stream has to provide. Everything that differs between kinds is asked for here, and nowhere else."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from monitor.arrays import Matrix
 from monitor.assessment import AdaptBy, MixRule, Verdict
 from monitor.kinds.assessed import Assessed
-from monitor.kinds.reading import Answer, ModelFacts, SmoothedMix
 from monitor.performance import USUAL_DECISIONS, Decisions
-from monitor.recalibration import May, Recalibration
 from monitor.reference import FiledReference
-from monitor.shifts import Outline
-from monitor.windows import Plan, Window, WindowSummary
+
+if TYPE_CHECKING:
+    from monitor.kinds.reading import Answer, ModelFacts, SmoothedMix
+    from monitor.labels import OutcomeRules
+    from monitor.recalibration import May, Recalibration
+    from monitor.shifts import Outline
+    from monitor.windows import Plan, Window, WindowSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,6 @@ class Kind(Generic[ReferenceT, AssessedT]):
     reference: type[ReferenceT]
     settings: frozenset[str]
     """The stream's settings that are not for every kind: `setting`, or `setting = "value"`."""
-    labels: str
-    """The one among them that is about labels which come later."""
     verdicts: tuple[Verdict, ...]
     """Those that its windows can get."""
     assess: Callable[[Window, ReferenceT, Declared], AssessedT]
@@ -64,6 +67,8 @@ class Kind(Generic[ReferenceT, AssessedT]):
     """What is shown of the model before the first window."""
     answer: type[Answer]
     """What `read` makes."""
+    outcomes: OutcomeRules
+    """How its windows fare once their labels have come."""
     read: Callable[[AssessedT, WindowSummary, Recalibration, SmoothedMix | None], Answer]
     """What is remembered of a window beyond what is remembered of all; the recalibration is the published one, and the
     class mix that of all windows so far, where that is known."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from monitor.assessment import assess_regression, verdicts
 from monitor.kinds.kind import Kind
 from monitor.kinds.relation import RegressorFacts, RelationAnswer, read
+from monitor.labels import REGRESSION_OUTCOMES
 from monitor.reference import RegressionReference
 from monitor.windows import EvidencePlan, Plan, TimePlan
 
@@ -25,7 +26,6 @@ REGRESSOR = Kind(
     name="regressor",
     reference=RegressionReference,
     settings=frozenset({"evidence", "adapt"}),
-    labels="evidence",
     verdicts=verdicts(regression=True),
     assess=lambda window, reference, declared: assess_regression(
         window, reference, by=declared.adapt, sketches=declared.sketches
@@ -35,5 +35,6 @@ REGRESSOR = Kind(
     sample=lambda _window, _reference: None,
     facts=RegressorFacts.of,
     answer=RelationAnswer,
+    outcomes=REGRESSION_OUTCOMES,
     read=read,
 )

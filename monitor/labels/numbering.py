@@ -18,6 +18,8 @@ Classes = Sequence[str]
 
 def numbers_in(values: Vector, names: Classes, others: Classes) -> tuple[Vector, Flags]:
     """Numbers among `names` as numbers among `others`, and which of them have one."""
+    if not names:  # the labels of a regressor: no class is meant by them
+        return np.empty(0), np.zeros(values.size, dtype=np.bool_)
     table = np.array([others.index(name) if name in others else np.nan for name in names])
     numbers = table[values.astype(np.int64)]
     known = ~np.isnan(numbers)

@@ -1,5 +1,6 @@
 """The message about a window, or a segment of one, whose labels have come: what is published of it."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -95,7 +96,7 @@ class OutcomeResult(result.MessagePart, frozen=True):
     doubt: str
     """Why not."""
     versions: result.Versions
-    performance: dict[str, Performed] = msgspec.field(default_factory=dict)
+    performance: Mapping[str, Performed] = msgspec.field(default_factory=dict)
     """By measure, as in the window's result. Empty without any label."""
     labels_within: float | None = None
     """Seconds after its end within which nineteen in twenty labels of each class had come; null without any."""
@@ -110,6 +111,15 @@ class OutcomeResult(result.MessagePart, frozen=True):
     concept: str = ""
     """What labels up to these say against the scores, whatever the class mix, or why that is not tested; empty where
     they say nothing against them."""
+
+    def samples(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        """What metrics say of outcomes of this kind of stream alone: name, labels after the stream's, and value."""
+        yield "estimates_trusted", (), float(self.trusted)
+
+    @property
+    def logged(self) -> Mapping[str, Any]:
+        """What the log says of it."""
+        return {"coverage": self.coverage, "doubt": self.doubt}
 
     @property
     def ends(self) -> int:

@@ -8,8 +8,7 @@ of n events are drawn without replacement. An interval covers the truth if |q - 
 both together; with every event labelled that is the interval itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -17,47 +16,20 @@ import numpy as np
 from monitor import quality
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
 from monitor.assessment import message as result
+from monitor.labels.counting import counted, within
 from monitor.labels.joining import LabelledRows, among, joined, strangers
 from monitor.labels.learning import Settled
 from monitor.labels.numbering import found_in, stateless_in
-from monitor.labels.outcome_message import SCHEMA_ID, LabelCounts, OutcomeResult, Performed, Realised, Score
-from monitor.labels.published_window import PublishedEstimate, PublishedSegment
+from monitor.labels.outcome_message import SCHEMA_ID, OutcomeResult, Performed, Realised, Score
+from monitor.labels.outcome_rules import Outcome, OutcomeRules, Settlement
+from monitor.labels.published_window import PublishedEstimate, PublishedSegment, what_waits
 from monitor.labels.rows import Columns, unpacked
+from monitor.labels.selection import chosen_by, weighted
 from monitor.labels.values import NO_COPIES, Found, Stateless, Waiting
-from monitor.performance import realised, scores_of, stratum_weights
+from monitor.performance import realised, scores_of
 from monitor.recalibration import pooled_rows, reweighted
-from monitor.tolerances import LABELS_COME, NORMAL_95, SELECTED_LABELS
+from monitor.tolerances import NORMAL_95
 from monitor.version import __version__
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """A window whose labels have come: what is published of it, and the events whose truth is known."""
-
-    result: OutcomeResult
-    posteriors: Matrix
-    """As they were scored."""
-    labels: Labels
-    """Class numbers."""
-    experts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """What each expert on the class mix had said."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Settlement:
-    """A window whose labels are taken to have come: what they can teach, which may be before its outcome is due."""
-
-    stream: str
-    start: int
-    end: int
-    reference: str
-    """The version that it was compared with."""
-    learned_from: Settled
-
-    @property
-    def place(self) -> tuple[int, str]:
-        """Windows of a stream settle in the order of this."""
-        return self.end, self.learned_from.window
 
 
 def settlement(one: Waiting, joined: Found, classes: Sequence[str]) -> Settlement:
@@ -125,8 +97,9 @@ def _outcome(
     own = _own(columns, len(said.classes), joined)
     posteriors, labels = _together(columns, own, copies, len(said.classes))
     scores = _scores(posteriors, labels, said)
-    by_class = _selected(columns, own)
-    weights = None if by_class is None else _weights(columns, own, len(copies.ids), by_class)
+    by_class = chosen_by(columns["posteriors"], own.labelled) if columns else None
+    chosen = None if by_class is None else columns["posteriors"][:, by_class]
+    weights = None if chosen is None else weighted(chosen, own.labelled, len(copies.ids))
     shares = _classes(labels, max(events, labels.size), said)
     found_out = OutcomeResult(
         schema=SCHEMA_ID,
@@ -138,15 +111,7 @@ def _outcome(
         verdict=said.verdict,
         events=events,
         kept=one.rows is not None,
-        labels=LabelCounts(
-            joined=labels.size,
-            missing=events - int(own.labelled.sum()),
-            stateless=len(copies.ids),
-            duplicate=own.duplicate,
-            contradicting=own.contradicting,
-            early=own.early,
-            unknown=unknown,
-        ),
+        labels=counted(own, events, len(copies.ids), unknown),
         selective=by_class is not None,
         classes=shares,
         coverage=float(np.mean([each.covered for each in shares.values()])) if shares else None,
@@ -156,7 +121,7 @@ def _outcome(
         trusted=True,
         doubt="",
         versions=result.Versions(__version__, said.reference),
-        labels_within=_within(one, own, joined),
+        labels_within=within(one, own, joined, own.values),
         performance=_performed(posteriors, labels, max(events, labels.size), said, weights),
         normalised_absolute_error=_mix_error(labels, said),
         calibration_error=scores.get("calibration_error"),
@@ -164,11 +129,6 @@ def _outcome(
         expected_calibration_error=scores.get("expected_calibration_error"),
     )
     return Outcome(found_out, posteriors, labels, said.experts)
-
-
-def ids(rows: bytes | None) -> Sequence[str | None]:
-    """The ids of a window's kept rows."""
-    return () if rows is None else unpacked(rows)[1] or ()
 
 
 def _own(columns: Columns, classes: int, found: Found) -> LabelledRows:
@@ -271,29 +231,12 @@ def _as_posteriors(scores: Matrix, said: PublishedEstimate) -> Matrix:
     return known.rows(scores) if known is not None and known.scores == "margin" else scores
 
 
-def _within(one: Waiting, own: LabelledRows, joined: Found) -> float | None:
-    """The slowest class counts: labels that came first may be those of one class."""
-    came = np.full(own.values.size, float(one.end))
-    np.maximum.at(came, joined.rows, joined.marks)
-    seconds = (came - one.end) / 1e6
-    classes = np.unique(own.values[own.labelled])
-    slowest = [np.quantile(seconds[own.values == y], LABELS_COME, method="higher") for y in classes]
-    return float(max(slowest)) if slowest else None
+def _whole_and_parts(
+    one: Waiting, joined: Found, copies: Stateless, unknown: int, classes: Sequence[str]
+) -> Iterator[Outcome]:
+    yield outcome(one, joined, copies, unknown, classes)
+    yield from of_segments(one, joined, classes)
 
 
-def _selected(columns: Columns, own: LabelledRows) -> int | None:
-    """The class by whose scores labels were chosen, if the labelled rows' mean posteriors lie further from all rows'
-    than a random sample's would."""
-    labelled, events = int(own.labelled.sum()), own.labelled.size
-    if labelled in (0, events):
-        return None
-    posteriors: Matrix = columns["posteriors"]
-    apart = np.abs(posteriors[own.labelled].mean(axis=0) - posteriors.mean(axis=0))
-    spread = posteriors.std(axis=0) * np.sqrt(1 / labelled - 1 / events)
-    beyond = apart - SELECTED_LABELS * spread - np.finfo(np.float64).eps
-    return int(beyond.argmax()) if (beyond > 0).any() else None
-
-
-def _weights(columns: Columns, own: LabelledRows, copies: int, by_class: int) -> Vector:
-    """How many rows each labelled row stands for, by its score; copies of events that were not kept stand for one."""
-    return np.concatenate([stratum_weights(columns["posteriors"][:, by_class], own.labelled), np.ones(copies)])
+CLASS_OUTCOMES = OutcomeRules(result=OutcomeResult, waits=what_waits, outcomes=_whole_and_parts, settlement=settlement)
+"""Those of a classifier's stream."""

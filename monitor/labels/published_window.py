@@ -1,17 +1,20 @@
 """What is kept of a published window, and of its segments, until its labels have come."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from monitor.arrays import Vector
 from monitor.assessment import Assessment
-from monitor.labels.rows import packed
+from monitor.labels.rows import Columns, packed
 from monitor.performance import USUAL_DECISIONS, Decisions, MeasureValue
 from monitor.recalibration import CalibrationMap, Expert
 from monitor.windows import OTHER_SEGMENTS, Window
+
+if TYPE_CHECKING:
+    from monitor.labels.outcome_rules import PublishedPart
 
 
 class PublishedEstimate(msgspec.Struct, frozen=True):
@@ -95,14 +98,32 @@ def published_estimate(assessment: Assessment) -> PublishedEstimate:
     )
 
 
+def what_waits(window: Window, parts: "Sequence[PublishedPart]", _: Any) -> tuple[bytes, bytes]:
+    """What was published of a window and of its segments, and the columns that its outcome needs."""
+    whole, *segments = parts
+    apart = tuple(
+        PublishedSegment(
+            each.window.key.segment, each.window.key.id, each.window.events, published_estimate(each.assessment)
+        )
+        for each in segments
+    )
+    return told(whole.assessment, whole.experts, whole.recalibration.experts, apart), kept(window, apart)
+
+
 def kept(window: Window, segments: Sequence[PublishedSegment] = ()) -> bytes:
-    """The columns that an outcome needs. An event's segment is its place among the published ones."""
+    """The columns that an outcome needs."""
     columns: dict[str, Any] = {"times": window.times, "posteriors": window.posteriors}
     if window.labels is not None:
         columns["labels"] = window.labels
-    if segments and window.segments is not None:
-        places = {segment.name: place for place, segment in enumerate(segments)}
-        other = places.get(OTHER_SEGMENTS, -1)
-        of_names = np.array([places.get(name, other) for name in window.segments.names], dtype=np.int16)
-        columns["segments"] = of_names[window.segments.codes]
+    columns |= places(window, [segment.name for segment in segments])
     return packed(columns, None if window.ids is None else window.ids.tolist())
+
+
+def places(window: Window, segments: Sequence[str]) -> Columns:
+    """The column of each event's segment, as its place among those that were watched apart; none without any."""
+    if not segments or window.segments is None:
+        return {}
+    numbers = {name: place for place, name in enumerate(segments)}
+    other = numbers.get(OTHER_SEGMENTS, -1)
+    of_names = np.array([numbers.get(name, other) for name in window.segments.names], dtype=np.int16)
+    return {"segments": of_names[window.segments.codes]}

@@ -46,3 +46,8 @@ def unpacked(rows: bytes) -> tuple[dict[str, NDArray[Any]], list[str | None] | N
         for name, column in decoded.columns.items()
     }
     return columns, decoded.ids
+
+
+def ids(rows: bytes | None) -> Sequence[str | None]:
+    """The ids of a window's kept rows."""
+    return () if rows is None else unpacked(rows)[1] or ()

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.arrays import Flags, Matrix
-from monitor.tolerances import SELECTION_MEMORY, SELECTION_SCORE
+from monitor.arrays import Flags, Matrix, Vector
+from monitor.performance import stratum_weights
+from monitor.tolerances import SELECTED_LABELS, SELECTION_MEMORY, SELECTION_SCORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +52,21 @@ def seen(before: Selection, calibrated: Matrix, labelled: Flags) -> Selection:
     z = apart / (spread * np.sqrt(1 / known - 1 / events))
     sums = SELECTION_MEMORY * np.array(before.sums or np.zeros(z.size)) + z
     return Selection(tuple(sums.tolist()), SELECTION_MEMORY**2 * before.variance + 1)
+
+
+def chosen_by(scores: Matrix, labelled: Flags) -> int | None:
+    """The column by which the labels of one window were chosen: that in which the labelled rows' mean lies further from
+    all rows' than a random sample's would, and the furthest."""
+    known, events = int(labelled.sum()), labelled.size
+    if known in (0, events):
+        return None
+    apart = np.abs(scores[labelled].mean(axis=0) - scores.mean(axis=0))
+    spread = scores.std(axis=0) * np.sqrt(1 / known - 1 / events)
+    beyond = apart - SELECTED_LABELS * spread - np.finfo(np.float64).eps
+    return int(beyond.argmax()) if (beyond > 0).any() else None
+
+
+def weighted(chosen: Vector, labelled: Flags, copies: int) -> Vector:
+    """How many rows each labelled row stands for, where labels were chosen by this; copies of events that were not kept
+    stand for one."""
+    return np.concatenate([stratum_weights(chosen, labelled), np.ones(copies)])

@@ -48,8 +48,7 @@ def log(happening: Happening) -> None:
             end=outcome.end,
             labelled=outcome.labels.joined,
             missing=outcome.labels.missing,
-            coverage=outcome.coverage,
-            doubt=outcome.doubt,
+            **outcome.logged,
         )
     elif isinstance(happening, StateAdvanced) and isinstance(happening.seen, WindowSeen):
         _log_states(happening.seen.window.key, happening.known)

@@ -95,6 +95,17 @@ def _outcome_scores() -> list[Spec]:
     ]
 
 
+def _correction_errors() -> list[Spec]:
+    parts = {
+        "before": "Root mean square of label minus prediction, where a correction was published.",
+        "after": "The same after the correction.",
+        "difference": "The second minus the first: below 0 the correction helped.",
+        "difference_lower": "Lower end of the interval of that.",
+        "difference_upper": "Upper end of the interval of that.",
+    }
+    return [Spec(f"outcome_prediction_error_{part}", "gauge", meaning, WINDOW) for part, meaning in parts.items()]
+
+
 CATALOGUE: tuple[Spec, ...] = (
     # The last window of a stream, or of one of its segments.
     Spec("verdict", "gauge", "1 for the verdict of the last window, 0 for the others.", (*WINDOW, "verdict")),
@@ -171,6 +182,8 @@ CATALOGUE: tuple[Spec, ...] = (
     Spec("realised_performance", "gauge", "How good the model was by its labels.", (*WINDOW, "measure")),
     Spec("realised_performance_lower", "gauge", "Lower end of the interval of that.", (*WINDOW, "measure")),
     Spec("realised_performance_upper", "gauge", "Upper end of the interval of that.", (*WINDOW, "measure")),
+    Spec("realised_performance_reference", "gauge", "The same on a regressor's hold-out.", (*WINDOW, "measure")),
+    *_correction_errors(),
     Spec("estimates_trusted", "gauge", "0 while labels show that the estimates are off.", WINDOW),
     # Since when and until when.
     Spec("last_window_end_timestamp_seconds", "gauge", "Event time at which the last window ended.", ("stream",)),

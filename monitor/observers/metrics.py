@@ -193,7 +193,7 @@ def _outcome(filled: _Filled, facts: StreamFacts, last: OutcomeResult, caps: Cap
     """Of a window, or of a segment of it."""
     of = (last.stream, last.segment)
     filled.add("outcome_window_end_timestamp_seconds", of, last.ends / 1e6)
-    filled.add("estimates_trusted", of, float(last.trusted))
+    filled.add_all(of, last.samples())
     for name in facts.model.classes[: caps.classes]:
         if name in last.classes:
             share = last.classes[name]

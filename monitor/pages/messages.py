@@ -42,6 +42,8 @@ class MeasureRead(Read, frozen=True):
     upper: float
     estimate: float = 0.0
     realised: float = 0.0
+    reference: float | None = None
+    """Of a regressor: on its hold-out."""
 
 
 class PerformanceRead(Read, frozen=True):
@@ -201,6 +203,13 @@ class RealisedRead(Read, frozen=True):
     realised: float
 
 
+class CorrectionRead(Read, frozen=True):
+    """What labels say of a regressor's correction."""
+
+    finding: str
+    reason: str
+
+
 class OutcomeRead(_WithTimes, frozen=True):
     """What the labels of one window said."""
 
@@ -210,6 +219,7 @@ class OutcomeRead(_WithTimes, frozen=True):
     selective: bool = False
     classes: dict[str, RealisedRead] = {}
     performance: dict[str, MeasureRead] = {}
+    correction: CorrectionRead | None = None
 
 
 class AlarmRead(Read, frozen=True):
@@ -257,6 +267,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[Message]] = {
     "shiftwatch.window.v1": msgspec.json.Decoder(WindowRead),
     "shiftwatch.regression-window.v1": msgspec.json.Decoder(WindowRead),
     "shiftwatch.outcome.v1": msgspec.json.Decoder(OutcomeRead),
+    "shiftwatch.regression-outcome.v1": msgspec.json.Decoder(OutcomeRead),
     "shiftwatch.alarm.v1": msgspec.json.Decoder(AlarmRead),
 }
 

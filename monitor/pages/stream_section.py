@@ -1,5 +1,6 @@
 """What a report tells of one stream: its episodes in words, and everything that is drawn of it."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,13 @@ WORST = {
     "outside_range": "beyond the reference's range",
     "new_categories": "new categories",
 }
+FINDINGS = {
+    "helped": "helped",
+    "harmed": "made predictions worse",
+    "not-told-apart": "cannot be told from none",
+    "too-few-labels": "had too few labels to tell",
+}
+"""What labels say of corrections."""
 EVENTS = {
     "used": "events used",
     "late": "came too late",
@@ -244,6 +252,13 @@ class Section:
         return None if drawing is None else SeriesChart(name.replace("_", " "), drawing, shares=False)
 
     @property
+    def measure_heads(self) -> list[str]:
+        """What the columns of `measures` are."""
+        if self.story.latest.relation is not None:
+            return ["label minus prediction", "by labels", "on the hold-out"]
+        return ["measure", "estimated without labels", "by labels"]
+
+    @property
     def measures(self) -> list[tuple[str, str, str]]:
         """Each measure of the last window that has any, and by the last labels."""
         latest = next((known for known in map(_known, reversed(self.story.windows)) if known.figures), None)
@@ -251,6 +266,10 @@ class Section:
         realised: Mapping[str, MeasureRead] = next(
             (outcome.performance for outcome in outcomes if outcome.performance), {}
         )
+        if self.story.latest.relation is not None:
+            return [
+                (name, _with_interval(known, known.realised), _of_holdout(known)) for name, known in realised.items()
+            ]
         names = [] if latest is None else list(latest.figures)
         rows = []
         for name in [*names, *(name for name in realised if name not in names)]:
@@ -259,12 +278,8 @@ class Section:
             rows.append(
                 (
                     name.replace("_", " "),
-                    ""
-                    if figure is None
-                    else f"{number(figure.estimate)} ({number(figure.lower)} to {number(figure.upper)})",
-                    ""
-                    if known is None
-                    else f"{number(known.realised)} ({number(known.lower)} to {number(known.upper)})",
+                    "" if figure is None else _with_interval(figure, figure.estimate),
+                    "" if known is None else _with_interval(known, known.realised),
                 )
             )
         return rows
@@ -281,13 +296,27 @@ class Section:
             if relation.residual_quantiles is not None
             for low, middle, high in [relation.residual_quantiles]
         ]
+        later = [
+            ((outcome.begin + outcome.until) // 2, outcome.performance["rmse"].realised)
+            for outcome in self.story.outcomes.values()
+            if "rmse" in outcome.performance
+        ]
         drawn = {
-            "root mean square": values(self.span, points, [], usual, "Error of the predictions"),
+            "root mean square": values(self.span, points, later, usual, "Error of the predictions"),
             "label minus prediction: middle, and eight of ten": values(
                 self.span, spread, [], 0.0, "Label minus prediction", widest=inf
             ),
         }
         return [SeriesChart(name, chart, shares=False) for name, chart in drawn.items() if chart is not None]
+
+    @property
+    def corrections(self) -> str:
+        """Of a regressor: what labels say of its corrections; empty where they have judged none."""
+        outcomes = sorted(self.story.outcomes.values(), key=lambda outcome: outcome.begin)
+        judged = [each.correction for each in outcomes if each.correction is not None]
+        counted = Counter(correction.finding for correction in judged)
+        said = [f"{words} in {counted[name]:,}" for name, words in FINDINGS.items() if counted[name]]
+        return f"Corrections {', '.join(said)} of {len(judged):,} windows with labels" if said else ""
 
     @property
     def segments(self) -> list["Section"]:
@@ -370,6 +399,14 @@ class Section:
 
 def _smoothed(levels: Mapping[str, SharesRead] | None, name: str) -> float:
     return nan if levels is None or name not in levels else levels[name].estimate
+
+
+def _with_interval(known: MeasureRead, value: float) -> str:
+    return f"{number(value)} ({number(known.lower)} to {number(known.upper)})"
+
+
+def _of_holdout(known: MeasureRead) -> str:
+    return "" if known.reference is None else number(known.reference)
 
 
 def _known(window: WindowRead) -> PerformanceRead:

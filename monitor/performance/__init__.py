@@ -6,8 +6,8 @@ from monitor.performance.estimated import CalibrationError, Expected, estimated,
 from monitor.performance.limits import Limit
 from monitor.performance.measure_value import MeasureValue, with_interval
 from monitor.performance.measures import Measure, Scores, measures
-from monitor.performance.prediction_errors import Gain, enough_labels, gain, prediction_errors
 from monitor.performance.realised import realised, stratum_weights
+from monitor.performance.regression_errors import Gain, enough_labels, gain, prediction_errors
 
 __all__ = [
     "USUAL_DECISIONS",

@@ -6,7 +6,7 @@ reference's, so that the correction of every prediction is exactly zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -82,6 +82,17 @@ def corrected_predictions(predictions: Floats, inputs: Floats, message: Recalibr
         return predictions
     change = message.relation.change(inputs).reshape(predictions.shape)
     return np.where(np.isfinite(change), predictions + change, predictions)
+
+
+def corrected_by_columns(
+    predictions: Floats, features: Floats | None, names: Sequence[str], message: Recalibration
+) -> Floats:
+    """The same of rows of features with these names; all stay as they are by a message that has no relation."""
+    if not isinstance(message, RegressionRecalibration):
+        return predictions
+    table = np.full((predictions.size, len(names)), np.nan) if features is None else features
+    columns = dict(zip(names, table.T, strict=True))
+    return corrected_predictions(predictions, relation_inputs(message.relation.inputs, predictions, columns), message)
 
 
 def of_regression(plain: Recalibration, table: Mapping[str, Any]) -> RegressionRecalibration:

@@ -16,13 +16,8 @@ import numpy as np
 from monitor.arrays import Matrix, Vector
 from monitor.events import keyed_struct
 from monitor.ports import Channel, Message
-from monitor.recalibration import (
-    Recalibration,
-    RegressionRecalibration,
-    corrected_predictions,
-    corrected_rows,
-    relation_inputs,
-)
+from monitor.recalibration import Recalibration, corrected_rows
+from monitor.recalibration.relation import corrected_by_columns
 from monitor.windows import Window
 
 Corrected = Literal["no", "window", "live"]
@@ -103,12 +98,7 @@ def _posteriors(said: Matrix, recalibration: Recalibration) -> BeforeAndAfter:
 def _predictions(
     said: Vector, features: Matrix | None, names: Sequence[str], recalibration: Recalibration
 ) -> BeforeAndAfter:
-    after = said
-    if isinstance(recalibration, RegressionRecalibration):
-        table = np.full((said.size, len(names)), np.nan) if features is None else features
-        columns = dict(zip(names, table.T, strict=True))
-        inputs = relation_inputs(recalibration.relation.inputs, said, columns)
-        after = corrected_predictions(said, inputs, recalibration)
+    after = corrected_by_columns(said, features, names, recalibration)
     return CorrectedPrediction, said.tolist(), after.tolist()
 
 

@@ -9,31 +9,29 @@ window settles (what its labels teach is learned) before the first window that c
 they took lately, by the labels that had come when that one closed; at its own outcome at the latest.
 """
 
+from __future__ import annotations
+
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from monitor.arrays import Flags, Labels, Vector, present
-from monitor.assessment import Assessment, encode
-from monitor.events import DecodedBatch, LateLabels
-from monitor.labels import (
-    Arrived,
-    Awaited,
-    LabelFlow,
-    Outcome,
-    OutcomeResult,
-    Settlement,
-    Waiting,
-    outcomes,
-    published_window,
-)
+from monitor.assessment import encode
+from monitor.kinds import KINDS, kind_of
+from monitor.labels import Arrived, Awaited, LabelFlow, Outcome, OutcomeResult, OutcomeRules, Settlement, Waiting, rows
 from monitor.labels.store import LabelStore
 from monitor.ports import NEVER, Message, RawBatch
-from monitor.service.under_way import Ready
-from monitor.state import WindowSeen
 from monitor.windows import Arrivals, LeftOut, PartitionProgress, Plan, Window, WindowCheckpoint
+
+if TYPE_CHECKING:
+    from monitor.events import DecodedBatch, LateLabels
+    from monitor.reference import FiledReference
+    from monitor.service.under_way import Ready
+    from monitor.state import WindowSeen
 
 LAST = chr(0x10FFFF)
 """No window's id comes after this."""
@@ -45,13 +43,17 @@ class _Stream:
 
     awaited: Awaited
     plan: Plan
-    classes: tuple[str, ...]
-    """What class numbers stand for."""
+    reference: FiledReference
     store: LabelStore
     labels: int
     """In the store."""
     evicted: int = 0
     thinned: int = 0
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What class numbers stand for; none of a regressor."""
+        return self.reference.schema.classes
 
     def useless(self, name: str, closed: int) -> int:
         """Labels that came before this can join no window any more; one that comes first waits as long as events do."""
@@ -66,12 +68,12 @@ class Ledger:
     """Everything about late labels that outlives a turn of the loop. Streams without labels cost nothing."""
 
     def __init__(
-        self, awaited: Mapping[str, Awaited], plans: Mapping[str, Plan], classes: Mapping[str, tuple[str, ...]]
+        self, awaited: Mapping[str, Awaited], plans: Mapping[str, Plan], references: Mapping[str, FiledReference]
     ) -> None:
         self._stores = {path: LabelStore(path) for path in sorted({plan.store for plan in awaited.values()})}
         self._streams = {
             name: _Stream(
-                plan, plans[name], classes[name], self._stores[plan.store], self._stores[plan.store].labels(name)
+                plan, plans[name], references[name], self._stores[plan.store], self._stores[plan.store].labels(name)
             )
             for name, plan in sorted(awaited.items())
         }
@@ -126,7 +128,7 @@ class Ledger:
         if known is None or mark is None:
             return []
         until = (mark - known.plan.lateness - wait, LAST)
-        return [self._settlement(known, stream, each, mark) for each in known.store.unsettled(stream, after, until)]
+        return list(self._settlements(known, stream, after, until, mark))
 
     def settlements_by(self, outcome: Outcome, after: tuple[int, str]) -> list[Settlement]:
         """The windows after one up to that of an outcome, by all labels that came before it was due.
@@ -138,16 +140,14 @@ class Ledger:
         stream, result = self._streams[outcome.result.stream], outcome.result
         deadline = result.ends + stream.awaited.wait + stream.plan.lateness
         until = (result.ends, result.window)
-        windows = stream.store.unsettled(result.stream, after, until)
-        return [self._settlement(stream, result.stream, each, deadline) for each in windows]
+        return list(self._settlements(stream, result.stream, after, until, deadline))
 
     def keep(self, window: Window, parts: Sequence[WindowSeen], closed: int | None) -> None:
         """Let a window wait for its labels, with what was published of it and of each of its segments."""
-        key, (seen, *segments) = window.key, parts
-        assessment, stream = seen.assessment, self._streams.get(window.key.stream)
-        if stream is None or closed is None or not isinstance(assessment, Assessment):
+        key, stream = window.key, self._streams.get(window.key.stream)
+        if stream is None or closed is None:
             return
-        apart = tuple(_segment(each) for each in segments)
+        told, kept = kind_of(stream.reference).outcomes.waits(window, parts, stream.reference)
         waiting = Waiting(
             stream=key.stream,
             window=key.id,
@@ -156,8 +156,8 @@ class Ledger:
             closes=closed,
             deadline=key.end + stream.awaited.wait + stream.plan.lateness,
             events=window.events,
-            told=published_window.told(assessment, seen.experts, seen.recalibration.experts, apart),
-            rows=published_window.kept(window, apart),
+            told=told,
+            rows=kept,
         )
         stream.evicted += stream.store.keep(waiting, stream.awaited.most)
         self._kept.append((waiting.stream, waiting.deadline, waiting.window))
@@ -225,14 +225,22 @@ class Ledger:
     def _outcomes(self, one: Waiting) -> Iterator[Outcome]:
         stream = self._streams[one.stream]
         store = stream.store
-        labels = store.labels_of(one, outcomes.ids(one.rows))
-        yield outcomes.outcome(one, labels, store.copies_in(one), store.unknown(one), stream.classes)
-        yield from outcomes.of_segments(one, labels, stream.classes)
+        labels = store.labels_of(one, rows.ids(one.rows))
+        return _rules(one).outcomes(one, labels, store.copies_in(one), store.unknown(one), stream.classes)
 
-    def _settlement(self, stream: _Stream, name: str, window: tuple[int, str], before: int) -> Settlement:
-        waiting = stream.store.waiting(name, *window)
-        labels = stream.store.labels_before(waiting, outcomes.ids(waiting.rows), min(before, waiting.deadline))
-        return outcomes.settlement(waiting, labels, stream.classes)
+    def _settlements(
+        self, stream: _Stream, name: str, after: tuple[int, str], until: tuple[int, str], before: int
+    ) -> Iterator[Settlement]:
+        """Of the windows after one up to another, by the labels that came before some event time."""
+        if kind_of(stream.reference).outcomes.settlement is None:
+            return
+        for window in stream.store.unsettled(name, after, until):
+            waiting = stream.store.waiting(name, *window)
+            settlement = _rules(waiting).settlement
+            if settlement is not None:
+                wanted = rows.ids(waiting.rows)
+                labels = stream.store.labels_before(waiting, wanted, min(before, waiting.deadline))
+                yield settlement(waiting, labels, stream.classes)
 
     def _of(self, store: LabelStore) -> list[tuple[str, int, str]]:
         return [key for key in self._committing.values() if self._streams[key[0]].store is store]
@@ -248,12 +256,16 @@ def _key(window: str) -> bytes:
     return f"outcome/{window}".encode()
 
 
-def _segment(seen: WindowSeen) -> published_window.PublishedSegment:
-    """What is kept of a segment."""
-    assessment = seen.assessment
-    assert isinstance(assessment, Assessment)  # noqa: S101 - as that of its whole window
-    key, estimate = seen.window.key, published_window.published_estimate(assessment)
-    return published_window.PublishedSegment(key.segment, key.id, seen.window.events, estimate)
+class _PublishedTask(msgspec.Struct):
+    """Of what was published of a window: the task of the reference that it was compared with."""
+
+    task: str | None = None
+
+
+def _rules(one: Waiting) -> OutcomeRules:
+    """Those of the kind that a stream was of when the window was published."""
+    rules: OutcomeRules = KINDS[msgspec.json.decode(one.told, type=_PublishedTask).task].outcomes
+    return rules
 
 
 def labels_taken(batch: RawBatch, decoded: DecodedBatch, left_out: LeftOut, fresh: Flags) -> dict[str, int]:

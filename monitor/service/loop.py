@@ -118,9 +118,7 @@ class Service:
         plans = {stream: each.plan for stream, each in watched.items()}
         awaited = {stream: each.awaited for stream, each in watched.items() if each.awaited is not None}
         self._windowing = Windowing(plans, awaiting_labels=awaited)
-        self._ledger = Ledger(
-            awaited, plans, {stream: each.reference.schema.classes for stream, each in watched.items()}
-        )
+        self._ledger = Ledger(awaited, plans, {stream: each.reference for stream, each in watched.items()})
         self._dead_lettering = [stream for stream, each in watched.items() if each.dead_letter_late]
         self._idleness = Idleness(pace.idle)
         self._assessing = assessing or Here(watched, clock.elapsed)

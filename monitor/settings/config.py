@@ -236,7 +236,7 @@ class StreamSettings:
     """What looks for changes of level: the first three in the share of each class and the distance of each feature, one
     value a window; `prior-shift` tests the class mix of the last 1,000 events, at most 250 of each window."""
     labels: LabelSettings | None = None
-    """Whether, and for how long, windows wait for labels to compare their estimates with."""
+    """Whether, and for how long, windows wait for labels to compare their estimates, or predictions, with."""
     corrected: Corrected = "no"
     """window: when a window closes its events are published once more, corrected by its own estimate. live: each event
     is as it comes, corrected by the latest recalibration; wants `events` and `recalibrations` in [sink]."""

@@ -6,7 +6,7 @@ import msgspec
 
 from monitor.assessment import SketchesPart
 from monitor.kinds import Reading, kind_of
-from monitor.labels import Outcome, OutcomeResult
+from monitor.labels import Outcome
 from monitor.limits import SEGMENT_WINDOWS, SKETCHES_REMEMBERED
 from monitor.reference import FiledReference
 from monitor.state.concern import Advanced, Concern, Seen, WindowSeen
@@ -99,13 +99,16 @@ class OutcomesState(msgspec.Struct, frozen=True):
     """Outcomes are remembered one by one, and nothing beside them."""
 
 
-def outcomes(plan: StatePlan, _: FiledReference) -> Concern[OutcomesState] | None:
+def outcomes(plan: StatePlan, reference: FiledReference) -> Concern[OutcomesState] | None:
     """The concern, for streams that await labels: how their windows, and those of their segments, fared."""
     if not (plan.awaiting and plan.remembered):
         return None
 
+    result = kind_of(reference).outcomes.result
+
     def advance(state: OutcomesState, seen: Seen) -> Advanced[OutcomesState]:
-        return Advanced(state, entry=seen.result if isinstance(seen, Outcome) else None)
+        # A window that waited while the stream was of another kind is not shown beside those of this one.
+        return Advanced(state, entry=seen.result if isinstance(seen, Outcome) and type(seen.result) is result else None)
 
     return Concern(
         OUTCOMES,
@@ -115,5 +118,5 @@ def outcomes(plan: StatePlan, _: FiledReference) -> Concern[OutcomesState] | Non
         new_reference="goes on",
         entries=plan.remembered,
         segment_entries=min(plan.remembered, SEGMENT_WINDOWS),
-        entry=OutcomeResult,
+        entry=result,
     )

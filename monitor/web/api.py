@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from monitor.assessment import RegressionResult, WindowResult, rfc3339
 from monitor.kinds import AnyReading
-from monitor.labels import OutcomeResult
+from monitor.labels import OutcomeResult, RegressionOutcome
 from monitor.limits import LONGEST_WAIT, WAITING_LOOKS
 from monitor.observers import History, Snapshot, StreamFacts, Track
 from monitor.recalibration import Recalibration
@@ -250,7 +250,8 @@ def _reference(facts: StreamFacts) -> dict[str, Any]:
 def description() -> dict[str, Any]:
     """The API in OpenAPI 3.1."""
     _, components = msgspec.json.schema_components(
-        [WindowResult, RegressionResult, Recalibration, OutcomeResult], ref_template="#/components/schemas/{name}"
+        [WindowResult, RegressionResult, Recalibration, OutcomeResult, RegressionOutcome],
+        ref_template="#/components/schemas/{name}",
     )
     segment = _parameter("segment", "query", "A segment of the stream, such as `country=BE`; empty: the whole stream.")
     stream = _parameter("stream", "path", "The stream's name.")

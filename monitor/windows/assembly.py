@@ -171,6 +171,8 @@ class Windowing:
                 arrivals.take(left_out.copied[name]),
                 arrivals.take(~left_out.copied[name]),
             )
+            if left_out.copied[name].any():
+                self._timed[name].note(left_out.copies[name], clock.closed)
         if arrivals.rows.events:
             missed = self._timed[name].add(arrivals, clock.closed, clock.before.get(name, ()))
             clock.note_first({} if missed.first is None else {name: missed.first})

@@ -126,6 +126,11 @@ class TimeWindows:
         first_window = open_panes[0] - plan.size + plan.slide if open_panes else None
         return MissedArrivals(late & ~published, published, first_window)
 
+    def note(self, copies: Arrivals, closed: int) -> None:
+        """Take labelled copies of earlier events as labels alone, where windows are judged by labels."""
+        if self._evidence is not None:
+            self._evidence.add(copies, self.late(copies), closed)
+
     def tell(self, told: PlainLabels, closed: int) -> None:
         """Take labels that came in records of their own, where windows are judged by labels."""
         if self._evidence is not None:

@@ -72,7 +72,8 @@ def test_a_segment_has_its_outcome_beside_that_of_its_stream_until_a_newer_windo
 
 def test_everything_exported_is_in_the_catalogue_and_all_of_the_catalogue_can_be() -> None:
     story = full_story()
-    numbers = streams.story(streams.window(), streams.window(factors=streams.DOUBLED))
+    window = streams.window(factors=streams.DOUBLED)
+    numbers = streams.story(window, labels=[window.targets])
     exported = {
         sample.name
         for history in (story.history, numbers)

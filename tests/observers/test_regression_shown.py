@@ -11,6 +11,7 @@ from monitor.assessment.regressor_message import json_schema
 from monitor.observers.logs import log
 from monitor.observers.metrics import families
 from monitor.observers.terminal import LiveTable
+from monitor.service import OutcomeKnown
 from monitor.settings.config import ServerSettings
 from monitor.web.page import document
 from monitor.web.page.choice import Choice
@@ -133,3 +134,63 @@ def test_the_live_table_and_the_log_take_a_regressors_windows(caplog):
         log(WindowAssessed(assessment, WindowSummary.of(window), 0.1))
     (record,) = caplog.records
     assert record.facts["verdict"] == "relation-shift"
+
+
+@cache
+def afterwards():
+    """Two windows, and then the labels of all of their events: in the second all slopes had doubled."""
+    windows = (streams.window(labelled=0.2), streams.window(factors=streams.DOUBLED, labelled=0.2))
+    labels = (streams.columns(2_000, 1)[1], streams.columns(2_000, 1, factors=streams.DOUBLED)[1])
+    half = np.arange(2_000) % 2 == 0
+    return streams.story(*windows, labels=[np.where(half, values, np.nan) for values in labels])
+
+
+def test_metrics_tell_what_labels_said_afterwards():
+    history, stream = afterwards(), {"stream": "prices", "segment": ""}
+    (first, second) = history.snapshot.tracks["prices"][""].outcomes
+    assert (first.correction.finding, second.correction.finding) == ("not-recommended", "helped")
+    for part, value in (("", "realised"), ("_lower", "lower"), ("_upper", "upper"), ("_reference", "reference")):
+        for measure, error in second.performance.items():
+            told = of(history, f"realised_performance{part}", **stream, measure=measure)
+            assert told == float(f"{getattr(error, value):.4g}")
+    assert of(history, "outcome_prediction_error_difference_upper", **stream) < 0
+    before, after = (of(history, f"outcome_prediction_error_{when}", **stream) for when in ("before", "after"))
+    assert after < 0.6 * before
+    assert of(history, "outcomes_total", stream="prices") == 2
+    assert of(history, "outcome_labels_total", stream="prices", reason="joined") == 2_000
+    assert not {name for name, *_ in samples(history) if "estimat" in name}
+
+
+def test_the_page_shows_what_labels_said_afterwards_over_time_and_of_one_window():
+    history = afterwards()
+    (first, second) = history.snapshot.tracks["prices"][""].outcomes
+    page = document(history.snapshot, history.now())
+    assert "What labels said afterwards" in page
+    assert "The correction helped: error " in page
+    assert 'data-shows="measure:rmse"' in page
+    panel = page_of_stream(history)["outcomes"]
+    assert [row[1] for row in panel["rows"]] == ["1,000 of 2,000"] * 2
+    assert [row[-1] for row in panel["rows"]] == ["helped", ""]
+    assert panel["holdout"][0] == "hold-out"
+    assert panel["values"]["measure"]["rmse"][-1][0] == float(f"{second.performance['rmse'].realised:.4g}")
+    earlier = stream(history.snapshot, history.now(), Choice(stream="prices", window=first.ends))["stream"]["panels"]
+    assert [row[-1] for row in earlier["outcomes"]["rows"]] == [""]
+    assert earlier["outcomes"]["last"].correction.reason.startswith("nothing was recommended")
+
+
+def test_the_page_has_no_such_part_without_outcomes():
+    assert "outcomes" not in page_of_stream(moved())
+
+
+def test_the_api_and_the_log_tell_outcomes(caplog):
+    history = afterwards()
+    with serving(ServerSettings(port=0), history) as url, httpx.Client(base_url=url) as client:
+        found = client.get("/api/streams/prices/outcomes").json()
+        schemas = client.get("/api/openapi.json").json()["components"]["schemas"]
+    assert [one["correction"]["finding"] for one in found] == ["helped", "not-recommended"]
+    schema = {"$ref": "#/components/schemas/RegressionOutcome", "components": {"schemas": schemas}}
+    jsonschema.Draft202012Validator(schema).validate(found[0])
+    with caplog.at_level(logging.INFO):
+        for outcome in history.snapshot.tracks["prices"][""].outcomes:
+            log(OutcomeKnown(outcome))
+    assert [record.facts["correction"] for record in caplog.records] == ["not-recommended", "helped"]

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
 from monitor.assessment.regressor import assess_regression
+from monitor.labels import REGRESSION_OUTCOMES, Waiting
+from monitor.labels.values import NO_COPIES, Awaited, Found
 from monitor.observers.history import History
 from monitor.observers.snapshot import facts
 from monitor.reference.regressor import RegressionReference
@@ -48,15 +51,34 @@ def reference(events=2_000):
     return RegressionReference.fit(said, y, x, feature_names=FEATURES, stream="prices")
 
 
-def story(*windows, segment=""):
-    """A history in which each of these windows, a minute long, has been assessed as it ended."""
+def story(*windows, segment="", labels=()):
+    """A history in which each of these windows, a minute long, has been assessed as it ended; then labels came."""
     now = START
-    watched = Watched(reference(), CountPlan(2_000))
+    watched = Watched(reference(), CountPlan(2_000), awaited=Awaited(1, 1, Path("nowhere")) if labels else None)
     history = History({"prices": facts("prices", watched)}, clock=Clock(now=lambda: now, elapsed=lambda: now / 1e6))
-    shown = Shown("prices", watched.concerns, history)
+    shown, waiting = Shown("prices", watched.concerns, history), []
     for one in windows:
         now += 0 if segment else MINUTE
         for name in ("", segment) if segment else ("",):
             timed = replace(one, key=WindowKey("prices", name, now - MINUTE, now))
-            shown.show(WindowSeen(assess_regression(timed, reference()), WindowSummary.of(timed), 0.01))
+            seen = WindowSeen(assess_regression(timed, reference()), WindowSummary.of(timed), 0.01)
+            shown.show(seen)
+        waiting.append(waits(timed, [seen]))
+    for one, values in zip(waiting, labels, strict=False):
+        for found in REGRESSION_OUTCOMES.outcomes(one, labels_of(values), NO_COPIES, 0, ()):
+            shown.show(found)
     return history
+
+
+def waits(window, parts):
+    """A window that waits for its labels; without those that came with its events."""
+    plain = replace(window, targets=None, timestamps=np.arange(window.events))
+    told, rows = REGRESSION_OUTCOMES.waits(plain, parts, reference())
+    key = window.key
+    return Waiting("prices", key.id, key.start, key.end, key.end, key.end, window.events, told, rows)
+
+
+def labels_of(values):
+    """A label for each row that has a number."""
+    rows = np.flatnonzero(~np.isnan(values))
+    return Found(rows, values[rows], np.full(rows.size, 5), np.full(rows.size, 69_000_000))

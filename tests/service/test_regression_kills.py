@@ -8,6 +8,7 @@ import pytest
 from connectors.regression_worlds import RegressionPeriod, RegressionTimetable, RegressionWorld
 from connectors.synthetic import RegressionEncoder, SyntheticOptions
 from monitor.reference.regressor import RegressionReference
+from tests.marks import in_chaos
 from tests.processes import finished, killed_again_and_again, started
 
 PERIODS = (RegressionPeriod("calm", 20_000), RegressionPeriod("moved", 20_000, slopes=1.6))
@@ -28,6 +29,13 @@ window = {{ size = "2m", lateness = "2s" }}
 evidence = "6m"
 """
 
+AWAITING = """
+segments = ["half"]
+corrected = "window"
+labels = {{ wait = "4m", store = "{results}.sqlite" }}
+"""
+"""Each window waits for its own labels, too."""
+
 
 def lines():
     """Events as a producer writes them: each other label comes in a record of its own."""
@@ -35,7 +43,7 @@ def lines():
     encoder, waiting = RegressionEncoder(RegressionTimetable(RegressionWorld(seed=5), PERIODS), options), deque()
     for number in range(encoder.timetable.events // 1_000):
         for record in encoder.block(number):
-            event = json.loads(record)
+            event = {**json.loads(record), "segment": {"half": "odd" if number % 2 else "even"}}
             later = {"stream": "prices", "id": event["id"], "timestamp": event["timestamp"]}
             if "label" in event and len(waiting) % 2:
                 later["label"] = event.pop("label")
@@ -56,8 +64,12 @@ def folder(tmp_path_factory):
         drawn.predictions, drawn.targets, drawn.features, feature_names=world.features, stream=world.stream
     )
     reference.save(folder / "prices.ref")
-    for results in ("whole", "killed"):
-        (folder / f"{results}.toml").write_text(CONFIGURATION.format(results=results), encoding="utf-8")
+    for results in ("whole", "killed", "awaited", "awaited-killed"):
+        configuration = CONFIGURATION.format(results=results)
+        if "awaited" in results:
+            configuration = configuration.replace('-feed.jsonl"', f'-feed.jsonl"\nevents = "{results}-events.jsonl"')
+            configuration += AWAITING.format(results=results)
+        (folder / f"{results}.toml").write_text(configuration, encoding="utf-8")
     return folder
 
 
@@ -73,3 +85,27 @@ def test_a_run_that_is_killed_again_and_again_publishes_what_an_uninterrupted_on
     assert {one["verdict"] for one in told[1:9]} == {"stable"}
     assert {one["verdict"] for one in told[-8:-1]} == {"relation-shift"}
     assert told[-2]["reasons"][0].startswith("all slopes multiplied by 1.")
+
+
+@pytest.mark.parametrize("kills", [1, in_chaos(6)])
+def test_outcomes_come_once_and_say_the_same_however_often_a_run_is_killed(folder, kills, tmp_path):
+    for name in ("events.jsonl", "prices.ref", "awaited.toml", "awaited-killed.toml"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    finished(started(tmp_path, "awaited.toml"))
+    results = tmp_path / "awaited-killed.jsonl"
+    assert killed_again_and_again(lambda: started(tmp_path, "awaited-killed.toml"), kills, (0.0, 0.3), results)
+    finished(started(tmp_path, "awaited-killed.toml"))
+    for name in ("{}.jsonl", "{}-feed.jsonl", "{}-events.jsonl"):
+        assert (tmp_path / name.format("awaited-killed")).read_bytes() == (
+            tmp_path / name.format("awaited")
+        ).read_bytes()
+    told = [json.loads(line) for line in (tmp_path / "awaited.jsonl").read_text().splitlines()]
+    found = [one for one in told if one["schema"] == "shiftwatch.regression-outcome.v1"]
+    windows = [one["window"] for one in told if one["schema"] == "shiftwatch.regression-window.v1"]
+    assert [one["window"] for one in found] == windows
+    whole = [one for one in found if not one["segment"]]
+    labels = sum("label" in json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines())
+    assert sum(one["labels"]["joined"] for one in whole) == labels
+    assert {one["correction"]["finding"] for one in whole[:8]} == {"not-recommended"}
+    assert {one["correction"]["finding"] for one in whole[-8:-1]} == {"helped"}
+    assert whole[-2]["performance"]["rmse"]["realised"] > 1.1 * whole[2]["performance"]["rmse"]["realised"]

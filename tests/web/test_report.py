@@ -277,3 +277,25 @@ def test_the_report_of_a_whole_day_is_kept_as_a_picture(tmp_path: Path, browser:
     browser.size(1440, 900)
     browser.go(out.as_uri())
     browser.screenshot(Path(os.environ["SCREENSHOTS"], "report.png"))
+
+
+def test_what_labels_said_of_a_regressor_afterwards_stands_beside_its_errors() -> None:
+    windows = list(regressor())
+    (found,) = made(windows).sections
+    assert found.measure_heads == ["label minus prediction", "by labels", "on the hold-out"]
+    assert (found.measures, found.corrections) == ([], "")
+    told = [json.loads(line) for line in windows]
+    error = {"realised": 9.5, "lower": 9.0, "upper": 10.25, "estimated": None, "reference": 4.5}
+    outcomes = [
+        {key: one[key] for key in ("stream", "segment", "window", "start", "end")}
+        | {"schema": "shiftwatch.regression-outcome.v1", "performance": {"rmse": error}}
+        | {"correction": {"finding": finding, "reason": "as labels say"}}
+        for one, finding in zip(told, ("not-recommended", "harmed", "helped"), strict=True)
+    ]
+    report = made([*windows, *(json.dumps(one).encode() for one in outcomes)])
+    (section,) = report.sections
+    assert section.measures == [("rmse", "9.5 (9 to 10.2)", "4.5")]
+    assert section.corrections == "Corrections helped in 1, made predictions worse in 1 of 3 windows with labels"
+    assert "truth" in {mark.style for mark in section.errors[0].drawing.marks}
+    assert "Corrections helped in 1, made predictions worse in 1 of 3 windows with labels." in report.html()
+    assert "by labels that came later" in report.html()

@@ -1,16 +1,30 @@
 """The panels of a regressor's stream: the error of the predictions, and the labels."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from monitor.kinds import RelationAnswer
+from monitor.labels import RegressionOutcome
 from monitor.limits import SKETCHES_REMEMBERED
-from monitor.pages import DrawnPath, number
+from monitor.pages import DrawnPath, moment, number
 from monitor.web.page import panels
 from monitor.web.page.card import Card
 from monitor.web.page.charts import Bins, Chart, runs
 from monitor.web.page.panels import Panel, Shown
+
+OUTCOMES = 5
+MEASURES = {"rmse": "root mean square", "mae": "mean size", "bias": "mean"}
+"""Of an outcome, and how the page calls them."""
+FINDINGS = {
+    "helped": "helped",
+    "harmed": "made predictions worse",
+    "not-told-apart": "labels cannot tell",
+    "too-few-labels": "too few labels to tell",
+    "not-recommended": "",
+}
+"""What labels say of a correction; nothing where none was recommended."""
 
 RegressorCard = Card[RelationAnswer]
 
@@ -44,6 +58,22 @@ def residuals(card: RegressorCard) -> Shown | None:
     return _spread("label minus prediction", card.bins, spreads, 0.0) if any(spreads) else None
 
 
+def outcomes(card: RegressorCard) -> Shown | None:
+    """What labels said afterwards: the errors of the predictions, and what corrections made of them."""
+    found = [outcome for outcome in card.outcomes if isinstance(outcome, RegressionOutcome)]
+    if not found:
+        return None
+    errors = _realised(card.bins, found)
+    return {
+        "chart": _realised_chart(card.bins, errors, card.latest.answer.reference_error),
+        "last": found[-1],
+        "measures": list(MEASURES.values()),
+        "rows": [_outcome(outcome) for outcome in found[: -OUTCOMES - 1 : -1]],
+        "holdout": _holdout(found),
+        "values": {"measure": {"rmse": [errors.get(at) for at in range(len(card.bins.groups))]}},
+    }
+
+
 def segments(card: RegressorCard) -> Shown | None:
     """The segments, with the error of their predictions."""
     return panels.segments_by(
@@ -57,6 +87,7 @@ PANELS: tuple[Panel, ...] = (
     panels.verdicts,
     error,
     residuals,
+    outcomes,
     predictions,
     panels.features,
     segments,
@@ -66,7 +97,15 @@ PANELS: tuple[Panel, ...] = (
     panels.recent,
 )
 
-WINDOW_PANELS: tuple[Panel, ...] = panels.COMMON_OF_WINDOWS
+WINDOW_PANELS: tuple[Panel, ...] = (
+    panels.headline,
+    outcomes,
+    panels.inputs,
+    panels.scores,
+    panels.counts,
+    panels.quality,
+    panels.trust,
+)
 """Of the page of one window."""
 
 
@@ -84,6 +123,68 @@ def error_chart(bins: Bins, reference: float) -> Chart | None:
         marks.append(DrawnPath("truth", frame.dots(xs[known], corrected[known])))
     label = f"Error of the predictions over {len(bins.readings)} windows, reference {number(reference)}"
     return Chart(label, "chart", "error", tuple(marks), top=number(top), bottom="0")
+
+
+Errors = Mapping[int, tuple[float, float, float]]
+"""By bin: the error, and its interval."""
+
+
+def _realised(bins: Bins, found: Sequence[RegressionOutcome]) -> Errors:
+    """The root mean square errors by labels: the mean of a bin's windows, and their outermost bounds."""
+    by_bin: dict[int, list[tuple[float, float, float]]] = {}
+    for outcome in found:
+        at, error = bins.at(outcome.ends), outcome.performance.get("rmse")
+        if at is not None and error is not None:
+            by_bin.setdefault(at, []).append((error.realised, error.lower, error.upper))
+    together = {at: zip(*errors, strict=True) for at, errors in by_bin.items()}
+    return {
+        at: (_rounded(np.mean(values)), _rounded(min(lower)), _rounded(max(upper)))
+        for at, (values, lower, upper) in together.items()
+    }
+
+
+def _rounded(value: Any) -> float:
+    return float(f"{value:.4g}")
+
+
+def _realised_chart(bins: Bins, errors: Errors, reference: float) -> Chart | None:
+    """The error by labels over time with its interval, and that of the hold-out; None where too few labels tell."""
+    if not errors:
+        return None
+    value, lower, upper = np.array([errors.get(at, (np.nan,) * 3) for at in range(len(bins.groups))]).T
+    there = np.isfinite(value)
+    top = 1.08 * float(max([*upper[there], reference]))
+    frame, xs = bins.frame(high=top), bins.middles
+    marks = [DrawnPath("source", frame.level(reference))]
+    marks += [DrawnPath("band", frame.band(xs[run], lower[run], upper[run])) for run in runs(there)]
+    marks += [DrawnPath("line", frame.line(xs[run], value[run])) for run in runs(there)]
+    marks.append(DrawnPath("now", frame.dots(xs[there], value[there])))
+    label = f"Error by labels of {len(errors)} windows, last {number(value[there][-1])}, hold-out {number(reference)}"
+    return Chart(label, "chart", "measure:rmse", tuple(marks), top=number(top), bottom="0")
+
+
+def _outcome(outcome: RegressionOutcome) -> tuple[str, ...]:
+    """A row of their table."""
+    errors = [outcome.performance.get(name) for name in MEASURES]
+    return (
+        moment(outcome.ends),
+        f"{number(outcome.labels.joined)} of {number(outcome.events)}",
+        *("" if each is None else _with_interval(each.realised, each.lower, each.upper) for each in errors),
+        FINDINGS[outcome.correction.finding],
+    )
+
+
+def _holdout(found: Sequence[RegressionOutcome]) -> tuple[str, ...] | None:
+    """The same of the hold-out events, as the last outcome that says anything has it."""
+    known = next((outcome.performance for outcome in reversed(found) if outcome.performance), {})
+    usual = [known[name].reference if name in known else None for name in MEASURES]
+    if all(value is None for value in usual):
+        return None
+    return ("hold-out", "", *("" if value is None else number(value) for value in usual), "")
+
+
+def _with_interval(value: float, lower: float, upper: float) -> str:
+    return f"{number(value)} ({number(lower)} to {number(upper)})" if upper > lower else number(value)
 
 
 Spread = tuple[float, float, float]
