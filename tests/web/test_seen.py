@@ -148,7 +148,7 @@ def a_regressor(looking: Looking, url: str) -> None:
     browser.scheme("dark")
     looking.at("regressor-dark", tall=True)
     browser.scheme("light")
-    browser.move(*browser.place(".chart", 0.99))
+    browser.move(*browser.place(".chart", 0.99, 0.1))
     assert "error 5." in browser.run("return document.getElementById('tip').innerText")
     once_more(
         lambda: browser.drag(*[browser.place(".strip", 0.97)] * 2),
