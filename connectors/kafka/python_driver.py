@@ -229,7 +229,13 @@ class PythonReader:
         for each in self._kept:
             if each.partition == partition:
                 return int(each.offsets[0])
-        offset: int | None = self._ask(self._consumer.position, as_topic_partition(partition), timeout_ms=0)
+        try:
+            offset: int | None = self._consumer.position(as_topic_partition(partition), timeout_ms=0)
+        except NoOffsetForPartitionError:
+            # Others came meanwhile, without a commit, and are not sought yet. The client looks at all of them.
+            return None
+        except KafkaError as error:
+            raise cluster.failed("Kafka does not answer", error) from error
         return offset
 
     def highwater(self, partition: Partition) -> int | None:
