@@ -1,8 +1,9 @@
 """The store on disk: closed windows that wait for labels, and the labels that came. Nothing here interprets either.
 
 A killed process reads records again, so everything is keyed by where it came from and written as often as need be:
-a label by its record, a window by its id. What a crash left behind is what the next run writes again, or has an
-effect only where an uninterrupted run would have it too (`joined` says as of when a label was used).
+a label by its record, a window by its id. The labels that a crash left behind are those that the next run writes again,
+and have an effect only where an uninterrupted run would have it too (`joined` says as of when a label was used). The
+windows that it left behind are taken back: their outcomes would be published before they are.
 
 SQLite in WAL mode, one transaction from one commit of the service to the next. It is made durable before the sink
 commits: the store may be ahead of the sink, never behind.
@@ -10,7 +11,7 @@ commits: the store may be ahead of the sink, never behind.
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,6 +43,9 @@ CREATE TABLE IF NOT EXISTS outcomes (
     PRIMARY KEY (stream, deadline, window)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS noted (
+    token TEXT NOT NULL, stream TEXT NOT NULL, deadline INTEGER NOT NULL, window TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS kept (
     token TEXT NOT NULL, stream TEXT NOT NULL, deadline INTEGER NOT NULL, window TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS numbering (stream TEXT PRIMARY KEY, classes TEXT NOT NULL) WITHOUT ROWID;
@@ -261,6 +265,26 @@ class LabelStore:
         with self._trouble():
             noted = self._db.execute("SELECT token, stream, deadline, window FROM noted").fetchall()
         return [(stream, deadline, window) for token, stream, deadline, window in noted if token in tokens]
+
+    def note_kept(self, windows: Mapping[tuple[str, int, str], str]) -> None:
+        """With a commit of which name these windows, by stream, deadline and window, are about to be published.
+
+        Empty where it is a later one.
+        """
+        with self._trouble():
+            self._db.execute("DELETE FROM kept")
+            self._db.executemany(
+                "INSERT INTO kept VALUES (?, ?, ?, ?)", ((token, *one) for one, token in sorted(windows.items()))
+            )
+
+    def take_back(self, tokens: Collection[str]) -> None:
+        """Let go of windows that were not published with one of these commits: they will come again."""
+        with self._trouble():
+            kept = self._db.execute("SELECT token, stream, deadline, window FROM kept").fetchall()
+            self._db.execute("DELETE FROM kept")
+        for token, *window in kept:
+            if token not in tokens:
+                self.drop(*window)
 
     def oldest(self, stream: str) -> int | None:
         """The start of the oldest window that waits."""

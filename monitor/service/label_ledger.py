@@ -84,7 +84,10 @@ class Ledger:
         self._committing: dict[bytes, tuple[str, int, str]] = {}
         """Those among them that the commit under way publishes."""
         self._kept: list[tuple[str, int, str]] = []
-        """Windows kept since the last commit."""
+        """Windows kept, and not published yet: stream, deadline and window."""
+        self._publishing: set[tuple[str, int, str]] = set()
+        """Those among them that the commit under way publishes."""
+        self._begun = False
 
     @property
     def streams(self) -> Collection[str]:
@@ -92,11 +95,15 @@ class Ledger:
         return self._streams.keys()
 
     def begin(self, progress: Iterable[PartitionProgress]) -> None:
-        """Take up where commits say: outcomes that came with them are out, whatever became of the store since."""
+        """Take up where commits say: outcomes that came with them are out, and windows that did not are not, whatever
+        became of the store since."""
         tokens = {each.outcomes for each in progress} - {""}
         for store in self._stores.values():
+            if not self._begun:  # later on they are our own, and under way
+                store.take_back(tokens)
             if out := store.noted(tokens):
                 store.settled(out)
+        self._begun = True
 
     def take(self, batch: RawBatch, decoded: DecodedBatch, left_out: LeftOut) -> None:
         """Keep the labels of a batch, and the labelled copies of earlier events."""
@@ -167,10 +174,14 @@ class Ledger:
         self._committing = {
             message.key: self._written[message.key] for message in ready.messages if message.key in self._written
         }
-        token = secrets.token_hex(8) if self._committing else ""
+        published = {message.key for message in ready.messages}
+        self._publishing = {one for one in self._kept if one[2].encode() in published}
+        token = secrets.token_hex(8) if self._committing or self._publishing else ""
         for store in self._stores.values():
             if token:
-                store.note(token, self._of(store))
+                store.note(token, self._of(store, self._committing.values()))
+            kept = self._of(store, self._kept)
+            store.note_kept({one: token if one in self._publishing else "" for one in kept})
             store.flush()
         if not token:
             return ready.checkpoint
@@ -182,10 +193,10 @@ class Ledger:
         """After the sink committed: let go of what is settled and of what nobody can need."""
         if self._committing:
             for store in self._stores.values():
-                store.settled(self._of(store))
+                store.settled(self._of(store, self._committing.values()))
             for key in self._committing:
                 del self._written[key]
-        self._kept = []
+        self._kept = [one for one in self._kept if one not in self._publishing]
         closed = max((progress.closed for progress in checkpoint.progress.values()), default=NEVER)
         for name, stream in self._streams.items():
             if closed > NEVER:
@@ -242,8 +253,9 @@ class Ledger:
                 labels = stream.store.labels_before(waiting, wanted, min(before, waiting.deadline))
                 yield settlement(waiting, labels, stream.classes)
 
-    def _of(self, store: LabelStore) -> list[tuple[str, int, str]]:
-        return [key for key in self._committing.values() if self._streams[key[0]].store is store]
+    def _of(self, store: LabelStore, windows: Iterable[tuple[str, int, str]]) -> list[tuple[str, int, str]]:
+        """Those that this store keeps."""
+        return [one for one in windows if self._streams[one[0]].store is store]
 
 
 def message(outcome: OutcomeResult) -> Message:

@@ -168,8 +168,10 @@ class Service:
         if missed:
             raise ConnectorError(f"{', '.join(sorted(missed))} is gone, and open windows need it again")
         # Also what the source has no more of: its positions must outlive the next commit.
-        self._begin_all({**dict.fromkeys(self._source.partitions()), **progress})
-        self._ledger.begin(progress.values())
+        partitions = {**dict.fromkeys(self._source.partitions()), **progress}
+        self._begin_all(partitions)
+        if partitions:  # of a group they are not known yet, nor what was committed with them
+            self._ledger.begin(progress.values())
         self._remember()
 
     def _turn(self) -> None:
@@ -348,8 +350,8 @@ class Service:
             self._idleness.forget(partition)
         came = _restored({partition: stored for partition, stored in change.came.items() if stored is not None})
         self._begin_all({partition: came.get(partition) for partition in change.came})
-        self._ledger.begin(came.values())
         if change.came:
+            self._ledger.begin(came.values())
             self._states.begin()
         self._remember()
         if change.came and not self._begun:

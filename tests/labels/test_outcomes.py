@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -124,6 +125,43 @@ def test_crashes_anywhere_change_no_byte(
     once = uninterrupted(plan, segments=segments)
     assert log.values("results") == once
     assert len(outcomes_in(once)) >= 6
+
+
+@pytest.mark.parametrize("commits", range(2, 7))
+def test_windows_that_a_crash_left_behind_have_no_outcome_before_they_come_again(tmp_path: Path, commits: int) -> None:
+    """Count windows of another stream close first, at times at which those outcomes are due."""
+    counted = replace(reference(), schema=replace(reference().schema, stream="c"))
+    of_s = [each for each in FEEDBACK.together["p"] if each is not None]
+    of_c = [each.replace(b'"stream": "s"', b'"stream": "c"') if b"posteriors" in each else None for each in of_s]
+    records = [record for pair in zip(of_s, of_c, strict=True) for record in pair if record is not None]
+
+    def run(sink: MemorySink, store: Path, batch: int = 2_000) -> None:
+        awaited = Awaited(wait=60 * SECOND, most=1_000_000, store=store)
+        watched = {
+            "s": Watched(reference(), MINUTES, awaited=awaited, declared=ONLY_MIX),
+            "c": Watched(counted, CountPlan(70)),
+        }
+        decoder = Decoder([reference().schema, counted.schema], identified=["s"])
+        pace = Pace(poll=0.0, commit=0.0)
+        with suppress(Crash):
+            Service(watched, decoder, MemorySource({"p": records}, batch=batch), sink, pace=pace).run()
+
+    def by_kind(log: MemoryLog) -> dict[tuple[str, str], list[bytes]]:
+        found: dict[tuple[str, str], list[bytes]] = {}
+        for value in log.values("results"):
+            said = json.loads(value)
+            found.setdefault((said["schema"], said["stream"]), []).append(value)
+        return found
+
+    whole, broken = MemoryLog(), MemoryLog()
+    run(MemorySink(whole), tmp_path / "whole.sqlite")
+    run(Crashing(broken, commits, published=False), tmp_path / "broken.sqlite", batch=150)
+    run(MemorySink(broken), tmp_path / "broken.sqlite")
+    assert by_kind(broken) == by_kind(whole)
+    names = [(said["window"], said["schema"].split(".")[1]) for said in map(json.loads, broken.values("results"))]
+    outcomes = [window for window, kind in names if kind == "outcome"]
+    assert len(outcomes) >= 6
+    assert all(names.index((window, "window")) < names.index((window, "outcome")) for window in outcomes)
 
 
 def retrained(classes: list[str]) -> Reference:
