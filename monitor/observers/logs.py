@@ -1,6 +1,6 @@
 """What is written to standard error while the service runs: one line for each thing that somebody may want to know.
 
-LineCount hold counts, names and verdicts; never the content of an event, never a secret.
+Lines hold counts, names and verdicts; never the content of an event, never a secret.
 """
 
 import json
