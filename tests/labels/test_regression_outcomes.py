@@ -332,7 +332,7 @@ def test_the_batches_in_which_a_windows_labels_come_do_not_change_its_outcome(cu
         for first, last in pairwise(edges):
             some, times = rows[first:last], np.full(last - first, 5)
             store.arrived("prices", "p", Arrived(some, names[some].tolist(), times, times + 68_999_995, labels[some]))
-        found = store.streams.labels_of(replace(one, deadline=70_000_000), ids(one.rows))
+        found = store.labels_of(replace(one, deadline=70_000_000), ids(one.rows))
         store.close()
     first_of, *_ = REGRESSION_OUTCOMES.outcomes(one, found, NO_COPIES, 0, ())
     assert first_of.result == outcome_of(waits(window, streams.reference()), labels)
