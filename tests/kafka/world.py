@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -383,8 +383,8 @@ def compare(setup: Setup, living: Sequence[Member] = (), seconds: float = 90) ->
 def assert_shown(setup: Setup, living: Sequence[Member], want: Shown) -> None:
     """Each member shows of its own streams what is wanted, and so does one that then takes all of them over."""
     everything = {f"{setup.topic}-{number}": stream for number, stream in enumerate(setup.world.owners)}
-    wait_until(lambda: sorted(chain(*(one.shares for one in living))) == sorted(everything), "all partitions", 90)
-    for member in living:
+    for gone, member in enumerate(living):  # those that are left share out anew what the one before had
+        wait_until(partial(share_all, living[gone:], everything), "all partitions", 90)
         own = sorted({everything[partition] for partition in member.shares})
         assert_soon_the_same(partial(own_of, member, own), only(want, own))
         member.stop()
@@ -392,6 +392,11 @@ def assert_shown(setup: Setup, living: Sequence[Member], want: Shown) -> None:
     wait_until(lambda: last.shares == everything.keys(), "one member has them all", 90)
     assert_soon_the_same(lambda: shown(last.address, setup.world.streams), want)
     last.stop()
+
+
+def share_all(members: Sequence[Member], partitions: Collection[str]) -> bool:
+    """Whether each partition is with one of these."""
+    return sorted(chain(*(one.shares for one in members))) == sorted(partitions)
 
 
 def own_of(member: Member, streams: Sequence[str]) -> Shown:
