@@ -100,6 +100,20 @@ def test_errors_that_differ_between_the_halves_of_the_hold_out_are_expected_to_g
     assert (wide.upper - wide.lower)[0] > 2 * (calm.upper - calm.lower)[0]
 
 
+def test_errors_that_began_shortly_before_the_end_of_the_hold_out_are_expected_to_go_on() -> None:
+    x, labels = weeks(BLOCKS, 0)
+    late = np.arange(labels.size) >= labels.size - 2 * BLOCK
+    flipped = np.where(late & (labels == 0), 1, labels)
+    changed = worlds.cheaply(SCHEMA, worlds.posteriors(x), flipped, x, cut(BLOCK, labels.size))
+    going_on = [
+        (assess(window, changed), np.array([0.0, truth[0] + truth[1], truth[2]]))
+        for window, truth in windows(number=20)
+    ]
+    off, held = errors(going_on)
+    assert off > 0.1
+    assert held >= 0.9
+
+
 def test_without_blocks_a_window_that_nothing_explains_gets_an_interval_that_holds_every_simple_answer() -> None:
     known, seen = reference(blocks=False), 0
     for window, truth in windows(number=10):
