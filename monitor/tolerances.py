@@ -673,6 +673,9 @@ FEW_MIXES = 8
 FEWEST_ERRORS = 5
 PUBLISHED_ERRORS = 20
 
+# Seasons that a hold-out has to cover: of what came once nobody knows that it comes again.
+FEWEST_SEASONS = 2
+
 # Blocks that are advised: with twenty the covariance is known to a quarter, and one odd block does not decide.
 BLOCKS_ADVISED = 20
 

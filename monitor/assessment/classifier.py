@@ -28,7 +28,7 @@ from monitor.assessment.prevalence import BasedOn, Prevalence, published
 from monitor.assessment.tallying import counted_in, usable
 from monitor.assessment.verdict import TOO_FEW, Evidence, Verdict, decide
 from monitor.assessment.viewed import Viewed
-from monitor.assessment.window_tests import FeatureShift, Test, feature_shifts, mix_moved, tests_of
+from monitor.assessment.window_tests import FeatureShift, Test, feature_shifts, mix_moved, tests_of, usual_mix
 from monitor.calibration import Calibration
 from monitor.performance import USUAL_DECISIONS, Decisions
 from monitor.priors import CHEAP, PriorEstimate, solve
@@ -168,7 +168,7 @@ def _assessed(
     only_mix: bool,
 ) -> Assessment:
     remarks = reference.remarks(window)
-    window = reference.matched(window)
+    window, reference = reference.matched(window), reference.timed(window.key)
     if window.key.segment:
         reference, window, compared = reference.of_segment(window)
         remarks += compared
@@ -204,16 +204,16 @@ def _assessed(
     if beyond is not None:
         chosen = known_mix(calibrated.alone(), reference, reference.estimator, ready, beyond)
     mean = column_sums(posteriors) / len(posteriors)
-    mix = published(verdict, diagnosis, chosen, mean, reference)
+    mix, usual = published(verdict, diagnosis, chosen, mean, reference), usual_mix(diagnosis, reference)
     words = reasons.reasons(
         verdict,
         diagnosis,
-        reasons.mix_sentences(reference.classes, reference.source_priors, mix.estimate),
+        reasons.mix_sentences(reference.classes, usual, mix.estimate, seasonal=diagnosis.usual is not None),
         _where_unknown(calibrated, ready, diagnosis) if verdict is Verdict.UNKNOWN_CLASS else "",
         exchanged_scores(kept, reference, ready, resolution, family) if diagnosis.scores_moved else None,
         mix_known=mix.estimate.unique,
         mix_vague=bool((mix.estimate.upper - mix.estimate.lower).max() > VAGUE_MIX),
-        mix_usual=reasons.usual_mix(reference.classes, reference.source_priors, mix.estimate)
+        mix_usual=reasons.usual_mix(reference.classes, usual, mix.estimate)
         if diagnosis.mix is not None and diagnosis.mix.natural
         else "",
     )

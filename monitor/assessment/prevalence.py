@@ -6,6 +6,8 @@ shows in the blocks of the hold-out, whose mix is known. Three candidates c_i:
 
     the reference's shares pi,   calibrated PCC (the mean calibrated posterior),   the label-shift estimate
 
+(pi at this time of the day, week or year, where the reference has a season: `shifts.season`.)
+
 Notation. e_ik the error of candidate i in block k, each block held against the others (pi and the label-shift estimate
 have seen it: their errors are taken S / (S - 1) times, S stretches of the hold-out, usually K), M_i the
 mean over the blocks of |e_ik|^2; dep >= 1 how many times as large the window's misfit T is as a block's usually is.
@@ -100,13 +102,23 @@ def published(
     if blocks is None or blocks.number < FEWEST_BLOCKS:
         return _without_blocks(label_shift, pcc, source)
     moved = verdict in {Verdict.PRIOR_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}
-    return _familiar(label_shift, pcc, source, blocks, diagnosis.whole.departure, moved=moved)
+    expected = source if diagnosis.usual is None else diagnosis.usual.shares
+    of_blocks = blocks.usual_mixes
+    if of_blocks is None:
+        of_blocks = np.broadcast_to(source, blocks.shares.shape)
+    return _familiar(label_shift, pcc, expected, of_blocks, blocks, departure=diagnosis.whole.departure, moved=moved)
 
 
-def _errors(blocks: Blocks, source: Vector) -> Matrix:
-    """e_ik, (candidates, blocks, classes)."""
+def _errors(blocks: Blocks, expected: Matrix) -> Matrix:
+    """e_ik, (candidates, blocks, classes). What the season leads to expect of a block has not seen it."""
     shares, unseen = blocks.shares, blocks.stretches / (blocks.stretches - 1)
-    return np.stack([(source - shares) * unseen, blocks.pcc - shares, (blocks.estimates - shares) * unseen])
+    return np.stack(
+        [
+            (expected - shares) * (unseen if blocks.season is None else 1.0),
+            blocks.pcc - shares,
+            (blocks.estimates - shares) * unseen,
+        ]
+    )
 
 
 def _mean_squares(errors: Matrix) -> Vector:
@@ -121,17 +133,24 @@ def _reach(stretches: int) -> float:
 
 
 def _familiar(
-    label_shift: PriorEstimate, pcc: Vector, source: Vector, blocks: Blocks, departure: float, *, moved: bool
+    label_shift: PriorEstimate,
+    pcc: Vector,
+    expected: Vector,
+    of_blocks: Matrix,
+    blocks: Blocks,
+    *,
+    departure: float,
+    moved: bool,
 ) -> Prevalence:
-    candidates, errors = np.stack([source, pcc, label_shift.priors]), _errors(blocks, source)
+    candidates, errors = np.stack([expected, pcc, label_shift.priors]), _errors(blocks, of_blocks)
     growth = np.array([1.0, *[min(departure, LEAST_FAMILIAR)] * 2])
     weights = (_mean_squares(errors) * growth) ** -2.0
     weights[0] *= not moved
     weights /= weights.sum()
     priors = weights @ candidates
     off = np.einsum("i,ikc->kc", weights, errors)
-    usual = weights[1] * (blocks.pcc - source) + weights[2] * (blocks.estimates - source)
-    away = float(((priors - source) ** 2).sum() / max((usual**2).sum(axis=1).mean(), np.finfo(np.float64).eps))
+    usual = weights[1] * (blocks.pcc - of_blocks) + weights[2] * (blocks.estimates - of_blocks)
+    away = float(((priors - expected) ** 2).sum() / max((usual**2).sum(axis=1).mean(), np.finfo(np.float64).eps))
     far = min(max(departure, away), WIDEST)
     apart = weights @ (candidates - priors) ** 2
     unseen = 1 / ((float(blocks.events.sum()) + 2) * label_shift.events)

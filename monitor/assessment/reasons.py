@@ -96,8 +96,12 @@ def _stable(diagnosis: Diagnosis, mix_known: bool, mix_usual: str) -> tuple[str,
     return (f"{agreed} with the reference (fit p {fit})", *([mix_usual] if mix_usual else []), *unseen)
 
 
-def mix_sentences(names: tuple[str, ...], source_priors: Vector, prevalence: PriorEstimate) -> tuple[str, ...]:
-    """The classes that changed the most; first those whose interval no longer holds the share that they had."""
+def mix_sentences(
+    names: tuple[str, ...], source_priors: Vector, prevalence: PriorEstimate, *, seasonal: bool = False
+) -> tuple[str, ...]:
+    """The classes that changed the most; first those whose interval no longer holds the share that they had, or that is
+    usual at this time of the season."""
+    then = ", which is usual at this time," if seasonal else ""
     change = prevalence.priors - source_priors
     held = (prevalence.lower <= source_priors) & (source_priors <= prevalence.upper)
     # As in Cohen's w: a rare class that doubles stands out more than a frequent one that gives way.
@@ -107,7 +111,7 @@ def mix_sentences(names: tuple[str, ...], source_priors: Vector, prevalence: Pri
     # Of two classes one says all: the one that rose, unless the other is rare.
     shown = [_told_of_two(source_priors, change)] if len(names) == 2 else order[:NAMED]
     return tuple(
-        f"{names[y]} {_change(float(change[y]), bool(held[y]))} from {_share(source_priors[y])} "
+        f"{names[y]} {_change(float(change[y]), bool(held[y]))} from {_share(source_priors[y])}{then} "
         f"to {_share(prevalence.priors[y])} ({_share(prevalence.lower[y])} to {_share(prevalence.upper[y])})"
         for y in shown
     )

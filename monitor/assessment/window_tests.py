@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from monitor.arrays import Vector
 from monitor.assessment.classifier_view import AssessedReference
 from monitor.assessment.known_events import soft_match
 from monitor.assessment.mix_rule import MixRule, held_against, spread
 from monitor.priors import PriorEstimate, em
-from monitor.shifts import Diagnosis, Explanation, Move, cohen_w
+from monitor.shifts import Diagnosis, Explanation, Move, ShiftReference, cohen_w
 from monitor.tolerances import (
     DISAGREEMENT_ERRORS,
     DISAGREEMENT_FLOOR,
@@ -81,12 +82,14 @@ def tests_of(
     rule: MixRule,
 ) -> dict[str, Test]:
     """Every test with its statistic, p-value, effect size, threshold and n."""
-    n, pi, level = window.events, reference.source_priors, rule.level / 3
+    n, pi, level = window.events, usual_mix(diagnosis, reference), rule.level / 3
     null = reference.statistics.get("em") or None
-    ratio = em.likelihood_ratio(window.posteriors, pi, null, estimates.get("em"))
+    ratio = em.likelihood_ratio(window.posteriors, reference.source_priors, null, estimates.get("em"))
     whole, mix = diagnosis.whole, diagnosis.mix
     # Where the mix varies by more than its sampling error the match, which knows by how much, decides too.
     prior_shift_p = max(ratio.p_value, mix.p_value) if mix is not None and mix.natural else ratio.p_value
+    if mix is not None and diagnosis.usual is not None:
+        prior_shift_p = mix.p_value  # at this time of the season the whole reference's mix is not to be expected
     measured: dict[str, tuple[float, float, float, float, int, str]] = {
         "prior-shift": (
             ratio.statistic,
@@ -130,6 +133,11 @@ def tests_of(
     return tests
 
 
+def usual_mix(diagnosis: Diagnosis, reference: ShiftReference) -> Vector:
+    """What the class mix of a window is held against: the reference's, at this time of its season if it has one."""
+    return reference.source_priors if diagnosis.usual is None else diagnosis.usual.shares
+
+
 def _hold_against(
     rule: MixRule,
     tests: dict[str, Test],
@@ -138,7 +146,8 @@ def _hold_against(
     reference: AssessedReference,
 ) -> None:
     """Let the rule say which of the moves beyond chance count, and name the class that stands out."""
-    pi, n, held = reference.source_priors, chosen.events, float(reference.class_counts.sum())
+    pi, n, usual = usual_mix(diagnosis, reference), chosen.events, diagnosis.usual
+    held = float(reference.class_counts.sum()) if usual is None else usual.events
     mixes = {"prior-shift": (chosen.priors, spread(chosen))}
     if diagnosis.rest is not None:
         match = diagnosis.rest.match

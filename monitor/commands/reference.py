@@ -56,6 +56,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "deploy/guides/time-ordered-data.md",
     )
     build.add_argument(
+        "--season",
+        metavar="LENGTH",
+        help="24h, 7d or 1y: hold the class mix against that of the same time of the day, week or year; with --block",
+    )
+    build.add_argument(
         "--lines", type=int, metavar="K", help="of a regressor: linear regressions in the relation (default: by BIC)"
     )
     build.add_argument("--lines-most", type=int, default=5, metavar="K", help="and the most that BIC may choose (5)")
@@ -83,6 +88,8 @@ def _build(given: argparse.Namespace) -> int:
     from monitor.reference import Kinds, LineCount, Wanted, build, build_regression, holds_predictions
     from monitor.web.preflight_page import page as render
 
+    if given.season is not None and given.block is None:
+        raise InputError("--season: say --block too, the length of the windows to come, such as 1h")
     page, data = _report_places(given.holdout, given.out)
     classes = tuple(name.strip() for name in given.classes.split(",") if name.strip())
     kinds = Kinds(tuple(given.category), tuple(given.number), tuple(given.ignore))
@@ -114,6 +121,7 @@ def _build(given: argparse.Namespace) -> int:
             estimator=given.estimator,
             facts=facts,
             block=None if given.block is None else _block(given.block, given.stream),
+            season=given.season,
             advance=advance,
             progress=work,
         )

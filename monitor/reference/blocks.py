@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,7 @@ from monitor.shifts import (
     BlockSums,
     FeatureProfile,
     Prepared,
+    Season,
     SortedColumn,
     alike_neighbours,
     elsewhere,
@@ -37,6 +38,7 @@ from monitor.tolerances import (
     CALENDAR_CELLS,
     EXPECTED_IN_CELL,
     FEWEST_BLOCKS,
+    FEWEST_SEASONS,
     FEWEST_STRETCHES,
     MINIMUM_EVENTS,
     SHORT_BLOCK,
@@ -45,6 +47,9 @@ from monitor.tolerances import (
     WHOLE_BLOCKS,
 )
 from monitor.windows import Window
+
+YEAR = 31_556_952_000_000
+"""Microseconds of the calendar's mean year."""
 
 Block = int | str
 """So many events, or a duration such as "1d"."""
@@ -71,6 +76,8 @@ class Cut:
     """The last one."""
     timed: bool
     """Whether these are moments."""
+    season: "SeasonCut | None" = None
+    """Where the class mix is to follow a season."""
 
     @property
     def number(self) -> int:
@@ -87,6 +94,21 @@ class Cut:
         there = self.of_row >= 0
         cells = np.bincount(self.of_row[there] * classes + labels[there], minlength=self.number * classes)
         return cells.reshape(self.number, classes).astype(np.float64)
+
+
+class SeasonCut(NamedTuple):
+    """Which window's length each hold-out row belongs to, those that are kept as no block among them."""
+
+    length: int
+    """Of the season, and"""
+    window: int
+    """of a window, in microseconds."""
+    window_of_row: Labels
+    """As a number since the epoch."""
+
+    def counted(self, labels: Labels, classes: int) -> Season:
+        """The class mix by phase."""
+        return Season.of(self.length, self.window, self.window_of_row, labels, classes)
 
 
 def microseconds(times: ArrayLike, rows: int) -> Labels:
@@ -123,13 +145,14 @@ def _plain(values: list[Any]) -> NDArray[Any]:
     return np.array(moments, dtype="datetime64[us]")
 
 
-def cut(block: Block, rows: int, times: Labels | None = None) -> Cut:
+def cut(block: Block, rows: int, times: Labels | None = None, season: str | None = None) -> Cut:
     """Blocks of so many consecutive events, or of the events of such a time, aligned as windows are.
 
     Of a hold-out with fewer than `FEWEST_BLOCKS` of these lengths blocks are parts of them, with at least
     `SHORTEST_PART` events each. A block by time that holds less than a quarter of what blocks usually do is of no use.
-    Of very many blocks some are kept, spread evenly over the hold-out, and the latest.
+    Of very many blocks some are kept, spread evenly over the hold-out, and the latest. A `season` is a duration too.
     """
+    seasons = None if season is None else _season(season, block, times)
     order = np.arange(rows) if times is None else np.argsort(times, kind="stable")
     if isinstance(block, int) and not isinstance(block, bool):
         if block < MINIMUM_EVENTS:
@@ -154,7 +177,34 @@ def cut(block: Block, rows: int, times: Labels | None = None) -> Cut:
     first = inside[np.searchsorted(of_order[inside], numbers)]
     last = inside[np.searchsorted(of_order[inside], numbers, side="right") - 1]
     when = np.arange(rows) if times is None else times[order]
-    return Cut(length, parts, stretch, order, of_row, when[first], when[last], times is not None)
+    return Cut(length, parts, stretch, order, of_row, when[first], when[last], times is not None, seasons)
+
+
+def _season(said: str, block: Block, times: Labels | None) -> SeasonCut:
+    """Which phase of the season each row has; InputError where the hold-out cannot know."""
+    if times is None or not isinstance(block, str):
+        raise InputError(f"season: {said!r} wants times of all events, and a block that is a duration, such as 1h")
+    length, window = _season_length(said), duration(block, "block")
+    if length < 2 * window:
+        raise InputError(f"season: want at least two blocks of {block} in it, got {said!r}")
+    covered = int(times.max() - times.min()) / length
+    if covered < FEWEST_SEASONS:
+        raise InputError(
+            f"season: the hold-out covers {covered:.2g} of {said}; want at least {FEWEST_SEASONS}, "
+            "or nobody knows what is usual at which time"
+        )
+    return SeasonCut(length, window, times // window)
+
+
+def _season_length(said: str) -> int:
+    """A duration, or so many years: the mean of the calendar's."""
+    years = said.removesuffix("y")
+    return int(years) * YEAR if said.endswith("y") and years.isdecimal() else duration(said, "season")
+
+
+def season_text(length: int) -> str:
+    """How a season is said."""
+    return f"{length // YEAR}y" if length % YEAR == 0 else duration_text(length)
 
 
 def _parts(windows: int, events: float) -> int:
@@ -245,6 +295,7 @@ def summarised(
         estimates=np.stack([estimate(Window(unseen[each], _taken(rows, each).features)) for each in members]),
         losses=np.array([quality.brier(raw[each], rows.labels[each]) for each in members]),
         expected_losses=np.array([quality.expected_brier(raw[each], unseen[each]) for each in members]),
+        season=None if cut.season is None else cut.season.counted(rows.labels, classes),
     )
 
 

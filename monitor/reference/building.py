@@ -86,7 +86,7 @@ class Reservoir:
         return None if self._segments is None else self._segments[: min(self.events, self.capacity)]
 
 
-def _cut(block: Block, reservoir: Reservoir) -> Cut:
+def _cut(block: Block, reservoir: Reservoir, season: str | None) -> Cut:
     """Blocks of the kept rows; of a sample they hold as large a part as it does of all events."""
     rows = min(reservoir.events, reservoir.capacity)
     if isinstance(block, int) and rows < reservoir.events:
@@ -97,9 +97,9 @@ def _cut(block: Block, reservoir: Reservoir) -> Cut:
                 f"want blocks that keep {MINIMUM_EVENTS}"
             )
     if reservoir.timed:
-        return cut(block, rows, reservoir.moments)
-    if isinstance(block, str):
-        return cut(block, rows)  # which says what is missing
+        return cut(block, rows, reservoir.moments, season)
+    if isinstance(block, str) or season is not None:
+        return cut(block, rows, season=season)  # which says what is missing
     return replace(cut(block, rows, reservoir.numbers), timed=False)
 
 
@@ -130,12 +130,14 @@ def build(
     estimator: str = "auto",
     facts: Facts | None = None,
     block: Block | None = None,
+    season: str | None = None,
     advance: Advance = lambda _read: None,
     progress: BuildProgress = unseen,
 ) -> tuple[Reference, Report]:
     """The reference of a hold-out file, and what was measured on it; `facts` (who, when) are kept with it.
 
-    `block` is the length of the windows to come, and `progress` is told of every step, as in `Reference.fit`.
+    `block` is the length of the windows to come, `season` what their class mix follows, and `progress` is told of every
+    step, as in `Reference.fit`.
 
     Classes that are told apart only after columns are exchanged are refused: calibration would hide the mistake.
     """
@@ -156,7 +158,7 @@ def build(
         facts=facts,
         notices=notices(path, wanted, schema),
         segments=reservoir.segments,
-        blocks=None if block is None else _cut(block, reservoir),
+        blocks=None if block is None else _cut(block, reservoir, season),
         progress=progress,
     )
     return reference, measure(reference, posteriors, labels)

@@ -6,6 +6,7 @@ A reference is reduced once from the hold-out events and never changes. `Referen
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
@@ -15,7 +16,7 @@ from monitor import calibration, priors
 from monitor.arrays import Labels, Matrix, Vector, frozen_labels, frozen_matrix, frozen_vector
 from monitor.calibration import Calibration, Selection
 from monitor.errors import InputError
-from monitor.limits import SAMPLE_ROWS
+from monitor.limits import RARELY_READY, SAMPLE_ROWS
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors import HoldOut, Statistics
 from monitor.recalibration import CalibrationMap, ScoreKind
@@ -48,7 +49,7 @@ from monitor.shifts import (
     prepare,
 )
 from monitor.shifts.comparable import comparable
-from monitor.windows import Segments, Window
+from monitor.windows import Segments, Window, WindowKey
 
 Facts = Mapping[str, Any]
 
@@ -117,6 +118,11 @@ class Reference(FiledReference):
         """What a segment's window is held against: the hold-out events of the same segment, where there are enough."""
         return of_segment(window, self)
 
+    def timed(self, key: WindowKey) -> "Reference":
+        """What a window is held against: without the season where it does not say when it was."""
+        timeless = key.end <= key.start and self.blocks is not None and self.blocks.season is not None
+        return _without_season(self) if timeless else self
+
     def usual_in(self, segment: str) -> "Reference":
         """What is usual in a segment; where the hold-out does not know it, or without a segment, in the whole."""
         return usual_in(segment, self)
@@ -154,6 +160,7 @@ class Reference(FiledReference):
         estimator: str = "auto",
         times: ArrayLike | None = None,
         block: Block | None = None,
+        season: str | None = None,
         segments: Any = None,
         progress: BuildProgress = unseen,
     ) -> Self:
@@ -167,7 +174,8 @@ class Reference(FiledReference):
         `estimator` "auto" learns from simulated shifts how to weigh the estimators, any other name is taken as said.
         `block` is the length of the windows to come, as so many events or as a duration ("1d"): the hold-out events, in
         the order of `times` (datetimes or epoch milliseconds) or as they stand, are cut into blocks of that length, and
-        windows are held against how much these differ. `segments` is a data frame of the fields that tell segments
+        windows are held against how much these differ. With `season` ("24h", "7d", "1y") the class mix is held against
+        that of the same time of the day, week or year. `segments` is a data frame of the fields that tell segments
         apart: each is then held against its own events. (A feature of the field's name does as well.) `progress` is
         told what is being worked out, and how many of how many steps are done; many classes take their time.
         """
@@ -186,6 +194,8 @@ class Reference(FiledReference):
             )
         if times is not None and block is None:
             raise InputError('times: say `block` too, the length of the windows to come, such as 5000 or "1d"')
+        if season is not None and block is None:
+            raise InputError('season: say `block` too, the length of the windows to come, such as "1h"')
         moments = None if times is None else microseconds(times, matrix.shape[0])
         return cls.reduce(
             StreamSchema(stream, said.classes, () if table is None else table.features, said.positive, margins),
@@ -199,7 +209,7 @@ class Reference(FiledReference):
                 *out_of_line(labels=labels, features=features, posteriors=posteriors),
                 *(() if table is None else column_notices(table.columns, table.features, kinds)),
             ],
-            blocks=None if block is None else cut(block, matrix.shape[0], moments),
+            blocks=None if block is None else cut(block, matrix.shape[0], moments, season),
             segments=None if segments is None else named_segments(segments, matrix.shape[0]),
             progress=progress,
         )
@@ -351,6 +361,12 @@ class Reference(FiledReference):
             "calendar": tuple(header.get("calendar", ())),
             "blocks": None if cut_up is None else Blocks.from_arrays(cut_up, artefact.under(arrays, "blocks")),
         }
+
+
+@lru_cache(maxsize=RARELY_READY)
+def _without_season(reference: Reference) -> Reference:
+    blocks = reference.blocks
+    return reference if blocks is None else replace(reference, blocks=replace(blocks, season=None))
 
 
 def hold_out(

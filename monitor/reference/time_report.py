@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from monitor.arrays import Matrix
+from monitor.reference.blocks import season_text
 from monitor.reference.classifier import Reference
 from monitor.shifts import prepare
 from monitor.shifts.fit import BlockMatches, block_matches
@@ -15,6 +16,8 @@ from monitor.tolerances import BLOCKS_ADVISED, FEWEST_BLOCKS, ODD_BLOCK, VERDICT
 
 PRIOR_SHIFT = 0.2
 ODD_SHOWN = 5
+LEAST_EXPLAINED = 0.1
+"""Of the variance of the mix: what is less is no season to speak of."""
 
 Found = dict[str, Any]
 
@@ -31,6 +34,12 @@ def measured(reference: Reference) -> Found | None:
         "stretches": blocks.stretches,
         "events": float(np.median(blocks.events)),
     }
+    if blocks.season is not None:
+        found["season"] = {
+            "length": blocks.season.length,
+            "window": blocks.season.window,
+            "explained": blocks.season.explained,
+        }
     matches = block_matches(prepare(reference).moments)
     if matches is None:
         return found
@@ -85,10 +94,20 @@ def advice(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         ("mind" if few else "good", "The hold-out over time", text),
         (visible, "Visible beside natural change", mix),
     ]
+    if season := found.get("season"):
+        told.append(_season(season))
     if found["odd"]:
         odd = "; ".join(f"{block['when']}: {block['why']}" for block in found["odd"])
         told.append(("mind", "Odd blocks", f"These differ from the others, and widen what counts as normal: {odd}."))
     return told
+
+
+def _season(found: Found) -> tuple[str, str, str]:
+    share, length = found["explained"], season_text(found["length"])
+    text = f"{share:.0%} of how the class mix varies between windows goes with the time in the season of {length}."
+    if share < LEAST_EXPLAINED:
+        return "mind", "Season", f"{text} The mix hardly follows it: what is usual is the same at any time."
+    return "good", "Season", f"{text} Windows are held against the class mix of the same time."
 
 
 def _visible(matches: BlockMatches, windows: int) -> float:

@@ -25,6 +25,7 @@ from monitor.shifts.outline import Outline, follow
 from monitor.shifts.prepared import Prepared, mapped_rows, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
 from monitor.shifts.resolution import SINGLE, Resolution, WrittenColumn, coarsened_table
+from monitor.shifts.season import Season
 from monitor.shifts.sketches import Sketch, SketchedColumns, Sketches, sketched
 from monitor.shifts.tallied import tallied
 from monitor.shifts.told_apart import label_shift_odds, left_by_one_feature, scores_alone
@@ -53,6 +54,7 @@ __all__ = [
     "Outline",
     "Prepared",
     "Resolution",
+    "Season",
     "SeriesEvidence",
     "ShiftReference",
     "Sketch",

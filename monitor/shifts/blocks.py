@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.shifts.season import Season, UsualMix
 from monitor.tolerances import FOLDS
 
 
@@ -67,6 +68,8 @@ class Blocks:
     """Brier score of the model's scores, by block (of margins: of these posteriors), and"""
     expected_losses: Vector
     """what it would be were these posteriors true."""
+    season: Season | None = None
+    """The class mix by the time of the day, of the week or of the year, where the hold-out was said to follow one."""
 
     @property
     def number(self) -> int:
@@ -86,7 +89,16 @@ class Blocks:
     @property
     def mapped(self) -> "BlockSums":
         """What `BlockSums` makes of them."""
-        return BlockSums(self.sums, self.counts, self.stretch, whole_windows=self.parts == 1)
+        return BlockSums(self.sums, self.counts, self.stretch, whole_windows=self.parts == 1, usual=self.usual_mixes)
+
+    @property
+    def usual_mixes(self) -> Matrix | None:
+        """What class mix the other blocks of the same phase lead to expect of each; None without a season."""
+        return None if self.season is None else self.season.usual_of_others(self.starts)
+
+    def usual_at(self, start: int, end: int) -> UsualMix | None:
+        """The class mix that is usual at the time of a window; None without a season."""
+        return None if self.season is None else self.season.usual(start, end)
 
     @property
     def events(self) -> Vector:
@@ -105,11 +117,13 @@ class Blocks:
 
     def described(self) -> dict[str, Any]:
         """What a file's header says of them."""
-        return {"length": self.length, "parts": self.parts, "timed": self.timed}
+        season = {} if self.season is None else {"season": self.season.described()}
+        return {"length": self.length, "parts": self.parts, "timed": self.timed, **season}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """The plain arrays that a reference's file holds; `from_arrays` is the way back."""
-        return {name: getattr(self, name) for name in _ARRAYS}
+        season = {} if self.season is None else self.season.to_arrays()
+        return {name: getattr(self, name) for name in _ARRAYS} | season
 
     @classmethod
     def from_arrays(cls, described: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -117,7 +131,8 @@ class Blocks:
         named = {name: arrays[name] for name in _ARRAYS if name in arrays}
         # Files of version 1 have a stretch for each block.
         named.setdefault("stretch", np.arange(arrays["starts"].size))
-        return cls(described["length"], described.get("parts", 1), described["timed"], **named)
+        season = Season.from_arrays(described["season"], arrays) if "season" in described else None
+        return cls(described["length"], described.get("parts", 1), described["timed"], **named, season=season)
 
 
 _ARRAYS = (
@@ -146,6 +161,8 @@ class BlockSums:
     stretch: Labels
     whole_windows: bool
     """Whether each block is as long as a window."""
+    usual: Matrix | None = None
+    """The class mix that is usual at the time of each, by the others; None where that of all others is."""
 
     @classmethod
     def reduced(cls, rows: Matrix, labels: Labels, of_row: Labels, cut: Blocks, classes: int) -> Self:
@@ -160,7 +177,9 @@ class BlockSums:
         there = counts > 0
         sums[there] = np.add.reduceat(rows[inside[order]], (np.cumsum(counts) - counts)[there], axis=0)
         of_class = counts.reshape(number, classes).astype(np.float64)
-        return cls(sums.reshape(number, classes, -1), of_class, cut.stretch[blocks], whole_windows=cut.parts == 1)
+        usual = None if (mixes := cut.usual_mixes) is None else mixes[blocks]
+        of_blocks = sums.reshape(number, classes, -1)
+        return cls(of_blocks, of_class, cut.stretch[blocks], whole_windows=cut.parts == 1, usual=usual)
 
     def at(self, coordinates: Labels) -> Self:
         """The same for some of the coordinates."""
@@ -168,7 +187,10 @@ class BlockSums:
 
     def of(self, picked: Flags) -> Self:
         """The same for some of the blocks."""
-        return replace(self, sums=self.sums[picked], counts=self.counts[picked], stretch=self.stretch[picked])
+        usual = None if self.usual is None else self.usual[picked]
+        return replace(
+            self, sums=self.sums[picked], counts=self.counts[picked], stretch=self.stretch[picked], usual=usual
+        )
 
     @property
     def stretches(self) -> int:
@@ -183,7 +205,7 @@ class BlockSums:
         counts = np.zeros((stretches.size, self.counts.shape[1]))
         np.add.at(sums, number, self.sums)
         np.add.at(counts, number, self.counts)
-        return replace(self, sums=sums, counts=counts, stretch=stretches)
+        return replace(self, sums=sums, counts=counts, stretch=stretches, usual=None)
 
     @property
     def counts_of_others(self) -> Matrix:

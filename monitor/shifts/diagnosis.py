@@ -22,6 +22,7 @@ from monitor.shifts.fit import Match, Tested
 from monitor.shifts.novelty import Novelty, between_blocks, novelty
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.search import Rest
+from monitor.shifts.season import UsualMix
 from monitor.shifts.window_view import Looked
 from monitor.tolerances import (
     DISTANCE_FLOOR,
@@ -65,6 +66,8 @@ class Diagnosis:
     """The events that `whole` rests on, and"""
     mix_events: int
     """those that `mix` does: of a window of which only a sample is kept all or the sample's."""
+    usual: UsualMix | None
+    """The class mix of the hold-out at this time of its season; None where that of all of it is usual."""
 
     @property
     def scores_moved(self) -> bool:
@@ -119,6 +122,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         and _misfit_lies_with(unknown, window, reference, whole, mapped, level=level)
     )
     of_mix = of_whole if rest is None else rows
+    held_out = reference.hold_out
+    usual = None if held_out is None else held_out.usual_at(window.key.start, window.key.end)
     return Diagnosis(
         whole=whole,
         label_shift_fits=fits,
@@ -127,7 +132,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         features=tested,
         posteriors=moves.of_posteriors(seen, reference, priors, level),
         explanations=explanations,
-        mix=_mix(of_mix, whole, rest, reference) if fits or rest is not None else None,
+        mix=_mix(of_mix, whole, rest, reference, usual) if fits or rest is not None else None,
         unknown=unknown,
         unknown_class=unknown_class,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
@@ -136,6 +141,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         seen=seen,
         fit_events=of_whole.events,
         mix_events=of_mix.events,
+        usual=usual,
     )
 
 
@@ -316,9 +322,9 @@ def _mapped(seen: Looked, table: Matrix, reference: Prepared, explanations: Mapp
     return fit.match(prepared.part(reference, tuple(at.tolist())), back.mean[at], seen.events)
 
 
-def _mix(seen: Looked, whole: Match, rest: Rest | None, reference: Prepared) -> Tested:
+def _mix(seen: Looked, whole: Match, rest: Rest | None, reference: Prepared, usual: UsualMix | None) -> Tested:
     """Whether the class mix moved, by all coordinates or by those that are left."""
     events, held = seen.events, reference.class_counts.sum()
     if rest is None:
-        return fit.mix_moved(whole, prepared.part(reference, _known(seen)), held, events)
-    return fit.mix_moved(rest.match, prepared.without(reference, rest.left_out)[1], held, events)
+        return fit.mix_moved(whole, prepared.part(reference, _known(seen)), held, events, usual)
+    return fit.mix_moved(rest.match, prepared.without(reference, rest.left_out)[1], held, events, usual)

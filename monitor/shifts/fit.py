@@ -26,6 +26,7 @@ from monitor.limits import REFERENCES_READY
 from monitor.shifts.blocks import BlockSums, fold_of
 from monitor.shifts.categories import effective_size
 from monitor.shifts.moments import CoordinateBlock, Moments, ridge, ridged, ridged_inverse
+from monitor.shifts.season import UsualMix
 from monitor.shifts.variation import Law, Variation, shrunk
 from monitor.tolerances import (
     COVARIANCE_PRIOR_ROWS,
@@ -148,7 +149,7 @@ class BlockMatches:
     statistics: Vector
     """T of each."""
     gaps: Matrix
-    """Matched class mix less that of the other blocks, (blocks, classes)."""
+    """Matched class mix less that of the other blocks, or with a season those of its phase, (blocks, classes)."""
     spread: Matrix
     """Covariance of a gap in a sample that counts for one row."""
     rows: Vector
@@ -191,7 +192,7 @@ def _by_each_other(moments: Moments, blocks: BlockSums, known: "_Scatter") -> tu
         free, _, _ = least_squares(means[k].T, seen[k], weights @ means[k].T)
         residual = seen[k] - means[k].T @ free
         statistics[k] = residual @ weights @ residual
-        gaps[k] = free - left[k] / left[k].sum()
+        gaps[k] = free - (left[k] / left[k].sum() if blocks.usual is None else blocks.usual[k])
     return statistics, gaps
 
 
@@ -303,8 +304,11 @@ def comparable_rows(class_counts: Vector, priors: Vector, events: int) -> float:
     return events * m / (events + m) if m > 0 else 0.0
 
 
-def mix_moved(found: Match, moments: Moments, hold_out_events: float, events: int) -> Tested:
-    """Whether the matched class mix differs from the reference's: a Wald test on c - 1 shares.
+def mix_moved(
+    found: Match, moments: Moments, hold_out_events: float, events: int, usual: UsualMix | None = None
+) -> Tested:
+    """Whether the matched class mix differs from the reference's, or from what is `usual` at this time of its season:
+    a Wald test on c - 1 shares.
 
     Besides the match's own error the class shares of the window and of the hold-out events are samples:
     (diag(pi) - pi pi') (1/n + 1/N). The effect is Cohen's w = sqrt(sum_y (p_y - pi_y)^2 / pi_y).
@@ -313,7 +317,7 @@ def mix_moved(found: Match, moments: Moments, hold_out_events: float, events: in
 
         (K - q) / (q (K - 1) (1 + 1/K)) g' V^-1 g  ~  F(q, K - q),   q = c - 1                      (Hotelling)
     """
-    pi = moments.source_priors
+    pi, hold_out_events = (moments.source_priors, hold_out_events) if usual is None else (usual.shares, usual.events)
     gap = found.free - pi
     sampled = (np.diag(pi) - np.outer(pi, pi)) * (1 / events + 1 / hold_out_events)
     variance = found.covariance + sampled

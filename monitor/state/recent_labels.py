@@ -127,8 +127,10 @@ def _published(state: RecentLabelsState, seen: WindowSeen, assessment: Assessmen
 def _experts(state: RecentLabelsState, assessment: Assessment, reference: Reference) -> dict[str, Vector]:
     pcc = assessment.estimates["pcc"].priors
     mixes, scores = _history(state, reference)
+    key = assessment.key
+    usual = None if reference.blocks is None else reference.blocks.usual_at(key.start, key.end)
     experts = {
-        "the reference's shares": reference.source_priors,
+        "the reference's shares": reference.source_priors if usual is None else usual.shares,
         PCC: pcc,
         "label shift": assessment.estimates[reference.estimator].priors,
         "familiar inputs": assessment.prevalence.priors,

@@ -90,6 +90,19 @@ def test_the_command_takes_a_length_or_the_windows_of_a_configuration(tmp_path, 
     assert "12 blocks of 1d" in capsys.readouterr().out
 
 
+def test_the_command_takes_a_season_and_says_how_much_goes_with_it(tmp_path, capsys) -> None:
+    lines(tmp_path / "h.jsonl")
+    given = ["reference", "build", str(tmp_path / "h.jsonl"), "-o", str(tmp_path / "a.ref"), "--estimator", "em"]
+    assert main([*given, "--season", "4d"]) == 1
+    assert "say --block too" in capsys.readouterr().err
+    assert main([*given, "--season", "4d", "--block", "1d"]) == 0
+    season = Reference.load(tmp_path / "a.ref").blocks.season
+    assert (season.length, len(season.starts)) == (4 * 86_400_000_000, 12)
+    assert (
+        "of how the class mix varies between windows goes with the time in the season of 4d" in capsys.readouterr().out
+    )
+
+
 def test_shorter_blocks_in_place_of_few_are_said() -> None:
     found = time_report.measured(fitted(1_000))
     assert (found["number"], found["parts"]) == (21, 7)
