@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 from scipy.special import expit, log_expit
 
 from monitor.arrays import Flags, Labels, Matrix, Vector, row_maxima, row_sums
@@ -258,7 +258,7 @@ def _fit_softmax(z: Matrix, labels: Labels, shared_slope: bool, biased: bool) ->
 
     start = np.concatenate([np.ones(slopes), np.zeros(k if biased else 0)])
     bounds = [(1e-3, None)] * slopes + [(None, None)] * (start.size - slopes)
-    theta = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    theta = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return {
         "slopes": np.broadcast_to(theta[:slopes], k).copy(),
         "intercepts": theta[slopes:] if biased else np.zeros(k),
@@ -313,7 +313,7 @@ def _fit_matrix(posteriors: Matrix, labels: Labels) -> Parameters:
         return value / n, gradient / n
 
     start = np.concatenate([identity.ravel(), np.zeros(k)])
-    theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
+    theta = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
     return {"matrix": theta[: k * k].reshape(k, k), "intercepts": theta[k * k :]}
 
 
@@ -351,7 +351,7 @@ def _fit_sigmoid(f: Vector, target: Vector) -> tuple[float, float]:
         residual = expit(u) - target
         return float(value), np.array([np.mean(residual * f), np.mean(residual)])
 
-    slope, intercept = minimize(loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B").x
+    slope, intercept = scipy.optimize.minimize(loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B").x
     return float(slope), float(intercept)
 
 

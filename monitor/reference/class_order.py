@@ -10,7 +10,7 @@ temperature and no weight can do: by Mann and Whitney's statistic, whose law nee
 """
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 from scipy.special import ndtri
 
 from monitor.arrays import Labels, Matrix, Vector
@@ -23,7 +23,7 @@ def fitting_columns(scores: Matrix, labels: Labels, *, margins: bool = False) ->
     z = scores if margins else np.log(np.maximum(scores, POSTERIOR_FLOOR))
     of_class = [np.flatnonzero(labels == c) for c in range(classes)]
     support = np.array([z[rows].mean(axis=0) if rows.size else np.zeros(classes) for rows in of_class])
-    best = linear_sum_assignment(support, maximize=True)[1].tolist()
+    best = scipy.optimize.linear_sum_assignment(support, maximize=True)[1].tolist()
     exchanged = [c for c in range(classes) if best[c] != c]
     level = EXCHANGE_LEVEL / max(len(exchanged), 1)
     believed = {

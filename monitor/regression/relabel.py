@@ -7,7 +7,7 @@ once, until no draw changes. Which cluster is which component is then decided by
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from monitor.arrays import Flags, Labels, Matrix
 from monitor.regression.gibbs import Chains, Prior
@@ -55,7 +55,7 @@ def _assign(cost: Cube) -> Labels:
     components = cost.shape[1]
     clear: Flags = np.all(np.sort(nearest, axis=1) == np.arange(components), axis=1)
     for draw in np.flatnonzero(~clear):
-        nearest[draw] = linear_sum_assignment(cost[draw])[1]
+        nearest[draw] = scipy.optimize.linear_sum_assignment(cost[draw])[1]
     return nearest
 
 
@@ -66,7 +66,7 @@ def _prior_order(chains: Chains, prior: Prior) -> Labels:
     weights = chains.weights.mean(axis=(0, 1))
     distance = (coefficients[None] - prior.coefficients[:, None]) ** 2 / prior.spread[:, None] / variance[None, :, None]
     cost = 0.5 * distance.sum(axis=2) - (prior.alpha[:, None] - 1.0) * np.log(weights)[None]
-    order: Labels = linear_sum_assignment(cost)[1]
+    order: Labels = scipy.optimize.linear_sum_assignment(cost)[1]
     return order
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.optimize import nnls
+import scipy
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.errors import InputError
@@ -128,7 +128,7 @@ def matched_mix(training: Training, columns: Columns, level: float) -> Vector | 
     staying = list(range(len(window)))
     while 2 * len(staying) > len(window):
         by_class, of_window = (np.concatenate([tenths[j][part] for j in staying]) for part in (0, 1))
-        shares, _ = nnls(by_class, of_window)
+        shares, _ = scipy.optimize.nnls(by_class, of_window)
         if not shares.any():
             return None
         mix: Vector = shares / shares.sum()

@@ -9,7 +9,7 @@ the columns are correlated; and the reference need only know the moments of each
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 from scipy.special import logsumexp, softmax
 
 from monitor.arrays import Matrix, Vector
@@ -28,7 +28,7 @@ def balancing_weights(columns: Sequence[FeatureProfile], values: Matrix) -> Vect
         gradient = softmax(tilted) @ constraints + 2 * BALANCE_PENALTY * at
         return float(logsumexp(tilted) + BALANCE_PENALTY * at @ at), gradient
 
-    found = minimize(dual, np.zeros(constraints.shape[1]), jac=True, method="BFGS")
+    found = scipy.optimize.minimize(dual, np.zeros(constraints.shape[1]), jac=True, method="BFGS")
     return np.asarray(softmax(constraints @ found.x))
 
 

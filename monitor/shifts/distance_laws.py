@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import digamma, polygamma
 
 from monitor.arrays import Vector
@@ -103,7 +103,7 @@ def alike_spreads(laws: Sequence[Law | None]) -> list[Law | None]:
     own = known[0].degrees
     logs = np.log([law.spread**2 for law in known]) - digamma(own / 2) + np.log(own / 2)
     beyond = max(float(logs.var(ddof=1) - polygamma(1, own / 2)), float(polygamma(1, MOST_ALIKE / 2)))
-    prior = 2 * float(brentq(lambda half: float(polygamma(1, half)) - beyond, 1e-3, MOST_ALIKE))
+    prior = 2 * float(scipy.optimize.brentq(lambda half: float(polygamma(1, half)) - beyond, 1e-3, MOST_ALIKE))
     square = float(np.exp(logs.mean() + digamma(prior / 2) - np.log(prior / 2)))
 
     def drawn(law: Law) -> Law:
