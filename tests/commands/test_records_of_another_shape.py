@@ -23,6 +23,9 @@ url = "jsonl:{events}"
 [sink]
 url = "jsonl:results.jsonl"
 
+[pace]
+workers = 0
+
 [streams.fraud-v3]
 reference = "fraud.ref"
 window = {{ size = "1m", lateness = "0s" }}

@@ -105,6 +105,7 @@ def test_digits_sent_with_three_decimals_lose_no_event_on_their_way_from_files_t
     (tmp_path / "my.toml").write_text("""
         source.url = "jsonl:events.jsonl"
         sink.url = "jsonl:unused.jsonl"
+        pace.workers = 0
         streams.digits = { reference = "digits.ref", window = { size = "1h", lateness = "0s" } }
     """)
     assert main(["reference", "build", str(tmp_path / "holdout.jsonl"), "-o", str(tmp_path / "digits.ref")]) == 0

@@ -23,6 +23,9 @@ events = "{group}-corrected"
 states = "{group}-states"
 transaction_timeout = "5s"
 
+[pace]
+workers = 0
+
 [streams.s]
 reference = "s.ref"
 window = {{ size = "2m", lateness = "0s" }}

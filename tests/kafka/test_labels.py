@@ -24,6 +24,9 @@ states = "{states}"
 delivery = "at-least-once"
 broker_version = "{version}"
 
+[pace]
+workers = 0
+
 [streams.s]
 reference = "s.ref"
 window = {{ size = "1m", lateness = "10s" }}
