@@ -123,12 +123,13 @@ def test_a_correction_that_was_wrong_has_done_harm_and_that_is_said() -> None:
 def test_below_thirty_labels_nothing_is_said_of_errors_nor_of_the_correction() -> None:
     window, labels = drawn(factors=streams.DOUBLED)
     few = np.where(np.cumsum(~np.isnan(labels)) <= 29, labels, np.nan)
-    found = outcome_of(waits(window, streams.reference()), few)
+    one = waits(window, streams.reference())
+    found = outcome_of(one, few)
     assert (found.labels.joined, found.performance) == (29, {})
     assert found.withheld == "29 labels of 1,000 events: 30 are needed"
     assert found.correction.finding == "too-few-labels"
     assert "29 labels" in found.correction.reason
-    assert outcome_of(waits(window, streams.reference()), np.full(1_000, np.nan)).labels_within is None
+    assert outcome_of(one, np.full(1_000, np.nan)).labels_within is None
 
 
 def test_the_labels_of_a_small_window_say_something_when_they_are_all() -> None:
@@ -149,9 +150,10 @@ def test_labels_that_were_chosen_by_prediction_are_flagged_and_weighted_and_fair
     assert said is not None
     labels += np.where(said > np.median(said), 3.0, 0.0)
     truth = float(np.mean(labels - said))
-    fair = outcome_of(waits(window, streams.reference()), np.where(rng.random(1_000) < 0.3, labels, np.nan))
+    one = waits(window, streams.reference())
+    fair = outcome_of(one, np.where(rng.random(1_000) < 0.3, labels, np.nan))
     high = np.where(rng.random(1_000) < 0.05 + 0.4 * (rng.random(1_000) < (said > np.median(said))), labels, np.nan)
-    chosen = outcome_of(waits(window, streams.reference()), high)
+    chosen = outcome_of(one, high)
     assert not fair.selective
     assert chosen.selective
     plain = float(np.nanmean(high - said))
@@ -180,10 +182,11 @@ def test_predictions_without_an_error_and_labels_of_a_part_say_that_nothing_is_k
     window, _ = drawn()
     said = window.predictions
     assert said is not None
-    found = outcome_of(waits(window, streams.reference()), np.where(np.arange(1_000) < 100, said, np.nan))
+    one = waits(window, streams.reference())
+    found = outcome_of(one, np.where(np.arange(1_000) < 100, said, np.nan))
     assert found.performance == {}
     assert found.withheld.startswith("all labels are as far from their predictions")
-    assert outcome_of(waits(window, streams.reference()), said).performance["rmse"].upper == 0.0
+    assert outcome_of(one, said).performance["rmse"].upper == 0.0
 
 
 def test_copies_of_events_that_the_window_does_not_hold_count_for_errors_and_not_for_the_correction() -> None:
@@ -191,13 +194,14 @@ def test_copies_of_events_that_the_window_does_not_hold_count_for_errors_and_not
     copies = Stateless(
         ["x", "y", None, "z"], np.array([1.0, 2.0, 3.0, 1e300]), np.array([[1.5], [2.5], [2.0], [-1e300]])
     )
-    found = outcome_of(waits(window, streams.reference()), labels, copies)
-    alone = outcome_of(waits(window, streams.reference()), labels)
+    one = waits(window, streams.reference())
+    found = outcome_of(one, labels, copies)
+    alone = outcome_of(one, labels)
     assert found.labels.stateless == 3
     assert found.labels.joined == alone.labels.joined + 3
     assert found.correction == alone.correction
     assert found.performance != alone.performance
-    gone = outcome_of(replace(waits(window, streams.reference()), rows=None), np.empty(0), copies)
+    gone = outcome_of(replace(one, rows=None), np.empty(0), copies)
     assert (gone.kept, gone.labels.joined, gone.labels.missing) == (False, 3, 1_000)
 
 
@@ -318,12 +322,21 @@ def test_batches_and_crashes_anywhere_change_no_byte(
     assert log.values("results") == uninterrupted(rules)
 
 
+NAMES = np.array([f"e{row}" for row in range(1_000)], dtype=np.object_)
+
+
+@cache
+def waiting_with_names() -> tuple[Waiting, np.ndarray, RegressionOutcome]:
+    """A window whose events have ids, the labels that come, and its outcome if they come at once and without ids."""
+    window, labels = drawn(factors=streams.DOUBLED)
+    named = waits(replace(window, ids=NAMES), streams.reference())
+    return named, labels, outcome_of(waits(window, streams.reference()), labels)
+
+
 @settings(max_examples=10, deadline=None)
 @given(cuts=st.lists(st.integers(0, 300), max_size=6))
 def test_the_batches_in_which_a_windows_labels_come_do_not_change_its_outcome(cuts: list[int]) -> None:
-    window, labels = drawn(factors=streams.DOUBLED)
-    names = np.array([f"e{row}" for row in range(1_000)], dtype=np.object_)
-    one = waits(replace(window, ids=names), streams.reference())
+    one, labels, expected = waiting_with_names()
     rows = np.flatnonzero(~np.isnan(labels))
     edges = sorted({0, rows.size, *(min(cut, rows.size) for cut in cuts)})
     with TemporaryDirectory() as folder:
@@ -331,11 +344,11 @@ def test_the_batches_in_which_a_windows_labels_come_do_not_change_its_outcome(cu
         store.keep(replace(one, deadline=70_000_000), 1_000_000)
         for first, last in pairwise(edges):
             some, times = rows[first:last], np.full(last - first, 5)
-            store.arrived("prices", "p", Arrived(some, names[some].tolist(), times, times + 68_999_995, labels[some]))
+            store.arrived("prices", "p", Arrived(some, NAMES[some].tolist(), times, times + 68_999_995, labels[some]))
         found = store.labels_of(replace(one, deadline=70_000_000), ids(one.rows))
         store.close()
     first_of, *_ = REGRESSION_OUTCOMES.outcomes(one, found, NO_COPIES, 0, ())
-    assert first_of.result == outcome_of(waits(window, streams.reference()), labels)
+    assert first_of.result == expected
 
 
 def test_labels_that_are_awaited_are_evidence_as_well() -> None:

@@ -21,6 +21,7 @@ from tests.service import regression_streams
 FIRST_VERSION = Path(__file__).parent / "first_version" / "messages.jsonl"
 
 
+@pytest.fixture(scope="module")
 def messages() -> list[dict[str, object]]:
     """One of a window that is corrected, of one that is not, and of a regressor."""
     moved = worlds.window(3_000, 1, np.array([0.2, 0.3, 0.5]))
@@ -33,11 +34,12 @@ def messages() -> list[dict[str, object]]:
     return [json.loads(msgspec.json.encode(each.recalibration)) for each in made]
 
 
-def test_messages_of_both_kinds_and_of_the_first_version_but_for_their_cause_fit_it() -> None:
+def test_messages_of_both_kinds_and_of_the_first_version_but_for_their_cause_fit_it(
+    messages: list[dict[str, object]],
+) -> None:
     schema = jsonschema.Draft202012Validator(json_schema())
-    made = messages()
-    assert [each["apply"] for each in made] == [True, False, True]
-    for each in made:
+    assert [each["apply"] for each in messages] == [True, False, True]
+    for each in messages:
         schema.validate(each)
     for line in FIRST_VERSION.read_text().splitlines():
         table = json.loads(line)
@@ -53,20 +55,23 @@ def test_every_field_of_the_message_says_what_it_is() -> None:
     assert all(f"`{cause}`" in definitions["Cause"]["description"] for cause in Cause)
 
 
-@pytest.mark.parametrize("message", messages(), ids=["corrected", "calm", "regressor"])
-def test_what_is_not_a_message_does_not_fit(message: dict[str, object]) -> None:
+@pytest.mark.parametrize("number", range(3), ids=["corrected", "calm", "regressor"])
+def test_what_is_not_a_message_does_not_fit(messages: list[dict[str, object]], number: int) -> None:
+    message = messages[number]
     schema = jsonschema.Draft202012Validator(json_schema())
     assert not schema.is_valid({name: value for name, value in message.items() if name != "cause"})
     assert not schema.is_valid(message | {"cause": "because"})
 
 
 @pytest.mark.parametrize("method", [name for name in calibration.METHODS if name != "none"])
-def test_a_client_that_knows_the_descriptions_alone_corrects_as_ours_does(method: str) -> None:
+def test_a_client_that_knows_the_descriptions_alone_corrects_as_ours_does(
+    messages: list[dict[str, object]], method: str
+) -> None:
     moved, labels = worlds.draw(2_000, 3)
     scored = worlds.posteriors(moved) ** 1.7
     scored /= scored.sum(axis=1, keepdims=True)
     fitted = calibration.fit(scored, labels, method).to_map()
-    table = json.loads(msgspec.json.encode(messages()[0])) | {"calibration": json.loads(msgspec.json.encode(fitted))}
+    table = json.loads(msgspec.json.encode(messages[0])) | {"calibration": json.loads(msgspec.json.encode(fitted))}
     client = RecalibrationClient(lambda: decoded(table), "world")
     client.refresh()
     np.testing.assert_allclose(client.apply(scored), literally(table, scored), rtol=1e-9)

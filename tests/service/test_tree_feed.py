@@ -1,6 +1,7 @@
 """A stream whose model is a versatile tree: the service's feed carries the thresholds that follow each window."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,8 @@ url = "jsonl:events.jsonl"
 [sink]
 url = "jsonl:results.jsonl"
 recalibrations = "recalibrations.jsonl"
+[pace]
+workers = 0
 [streams.trees]
 reference = "trees.ref"
 outline = "outline.json"
@@ -30,16 +33,19 @@ window = { size = "50m", lateness = "0s" }
 """
 
 
+@cache
 def problem() -> tuple[np.ndarray, np.ndarray]:
     return make_classification(4 * ROWS, 5, n_informative=4, n_redundant=1, class_sep=1.5, random_state=3)
 
 
-def written(folder: Path, model: VersatileTreeClassifier | VersatileForestClassifier) -> np.ndarray:
-    """A stream of two windows of one event a second: as before, then with x4 in another unit; the second's inputs."""
+@cache
+def fitted(forest: bool) -> tuple[VersatileTreeClassifier | VersatileForestClassifier, Reference]:
+    """A model, and its reference."""
     X, y = problem()
+    model = VersatileForestClassifier(5) if forest else VersatileTreeClassifier(min_samples_leaf=20)
     model.fit(X[:ROWS], y[:ROWS])
     held = slice(ROWS, 2 * ROWS)
-    Reference.fit(
+    reference = Reference.fit(
         model.predict_proba(X[held]),
         y[held],
         X[held],
@@ -47,9 +53,16 @@ def written(folder: Path, model: VersatileTreeClassifier | VersatileForestClassi
         feature_names=NAMES,
         stream="trees",
         estimator="em",
-    ).save(folder / "trees.ref")
+    )
+    return model, reference
+
+
+def written(folder: Path, forest: bool = False) -> np.ndarray:
+    """A stream of two windows of one event a second: as before, then with x4 in another unit; the second's inputs."""
+    model, reference = fitted(forest)
+    reference.save(folder / "trees.ref")
     (folder / "outline.json").write_text(json.dumps(model.outline().to_message()))
-    served = X[2 * ROWS :].copy()
+    served = problem()[0][2 * ROWS :].copy()
     served[ROWS:, 4] = served[ROWS:, 4] * 1.8 + 6.0
     posteriors = model.predict_proba(served)
     with (folder / "events.jsonl").open("w") as file:
@@ -66,7 +79,7 @@ def declare(folder: Path) -> None:
 
 
 def test_without_a_word_about_the_feature_the_model_stays_as_it_is(tmp_path: Path) -> None:
-    served = written(tmp_path, VersatileTreeClassifier(min_samples_leaf=20))
+    served = written(tmp_path)
     assert run(tmp_path / "shiftwatch.toml") == 0
     with RecalibrationClient(tmp_path / "recalibrations.jsonl", stream="trees") as client:
         assert client.tree() is None
@@ -79,7 +92,7 @@ def test_without_a_word_about_the_feature_the_model_stays_as_it_is(tmp_path: Pat
 
 
 def test_a_word_about_a_feature_that_the_reference_does_not_have_stops_the_start(tmp_path: Path) -> None:
-    written(tmp_path, VersatileTreeClassifier(min_samples_leaf=20))
+    written(tmp_path)
     with (tmp_path / "shiftwatch.toml").open("a") as file:
         file.write('[streams.trees.features.x9]\nmay = "rescale"\n')
     with pytest.raises(ConfigurationError, match=r"streams.trees.features: 'x9' is none of the reference's features"):
@@ -87,7 +100,7 @@ def test_a_word_about_a_feature_that_the_reference_does_not_have_stops_the_start
 
 
 def test_a_feature_that_the_stream_ignores_is_in_no_test_and_moves_nothing(tmp_path: Path) -> None:
-    written(tmp_path, VersatileTreeClassifier(min_samples_leaf=20))
+    written(tmp_path)
     said, moved = tmp_path / "shiftwatch.toml", {}
     for number, more in enumerate(("", 'ignore = ["x4"]\n')):
         said.write_text(CONFIGURATION + more)
@@ -100,11 +113,9 @@ def test_a_feature_that_the_stream_ignores_is_in_no_test_and_moves_nothing(tmp_p
         run(said)
 
 
-@pytest.mark.parametrize("model", [VersatileTreeClassifier(min_samples_leaf=20), VersatileForestClassifier(5)])
-def test_a_scoring_service_adapts_its_model_by_the_feed_alone(
-    tmp_path: Path, model: VersatileTreeClassifier | VersatileForestClassifier
-) -> None:
-    served = written(tmp_path, model)
+@pytest.mark.parametrize("forest", [False, True])
+def test_a_scoring_service_adapts_its_model_by_the_feed_alone(tmp_path: Path, forest: bool) -> None:
+    served, (model, _) = written(tmp_path, forest), fitted(forest)
     declare(tmp_path)
     truth = problem()[1][3 * ROWS :]
     assert run(tmp_path / "shiftwatch.toml") == 0
@@ -120,7 +131,7 @@ def test_a_scoring_service_adapts_its_model_by_the_feed_alone(
 
 
 def test_a_window_in_which_nothing_moved_moves_no_threshold_and_a_replay_says_the_same(tmp_path: Path) -> None:
-    written(tmp_path, VersatileTreeClassifier(min_samples_leaf=20))
+    written(tmp_path)
     run(tmp_path / "shiftwatch.toml")
     replay(tmp_path / "shiftwatch.toml", tmp_path / "again.jsonl")
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "results.jsonl").read_bytes()
@@ -137,7 +148,7 @@ def test_a_window_in_which_nothing_moved_moves_no_threshold_and_a_replay_says_th
     ],
 )
 def test_an_outline_that_does_not_fit_the_stream_stops_the_start(tmp_path: Path, change, complaint: str) -> None:
-    written(tmp_path, VersatileTreeClassifier(min_samples_leaf=20))
+    written(tmp_path)
     path = tmp_path / "outline.json"
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(ConfigurationError, match=complaint):
