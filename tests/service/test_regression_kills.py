@@ -8,7 +8,6 @@ import pytest
 from connectors.regression_worlds import RegressionPeriod, RegressionTimetable, RegressionWorld
 from connectors.synthetic import RegressionEncoder, SyntheticOptions
 from monitor.reference.regressor import RegressionReference
-from tests.marks import in_chaos
 from tests.processes import finished, killed_again_and_again, started
 
 PERIODS = (RegressionPeriod("calm", 20_000), RegressionPeriod("moved", 20_000, slopes=1.6))
@@ -87,25 +86,29 @@ def test_a_run_that_is_killed_again_and_again_publishes_what_an_uninterrupted_on
     assert told[-2]["reasons"][0].startswith("all slopes multiplied by 1.")
 
 
-@pytest.mark.parametrize("kills", [1, in_chaos(6)])
-def test_outcomes_come_once_and_say_the_same_however_often_a_run_is_killed(folder, kills, tmp_path):
-    for name in ("events.jsonl", "prices.ref", "awaited.toml", "awaited-killed.toml"):
-        (tmp_path / name).write_bytes((folder / name).read_bytes())
-    finished(started(tmp_path, "awaited.toml"))
-    results = tmp_path / "awaited-killed.jsonl"
-    assert killed_again_and_again(lambda: started(tmp_path, "awaited-killed.toml"), kills, (0.0, 0.3), results)
-    finished(started(tmp_path, "awaited-killed.toml"))
-    for name in ("{}.jsonl", "{}-feed.jsonl", "{}-events.jsonl"):
-        assert (tmp_path / name.format("awaited-killed")).read_bytes() == (
-            tmp_path / name.format("awaited")
-        ).read_bytes()
-    told = [json.loads(line) for line in (tmp_path / "awaited.jsonl").read_text().splitlines()]
+@pytest.fixture(scope="module")
+def awaited(folder):
+    """What an uninterrupted run publishes whose windows wait for their own labels: by the end of its files' names."""
+    finished(started(folder, "awaited.toml"))
+    return {name: (folder / f"awaited{name}").read_bytes() for name in (".jsonl", "-feed.jsonl", "-events.jsonl")}
+
+
+def test_outcomes_tell_by_labels_that_came_late_that_the_correction_helped(folder, awaited):
+    told = [json.loads(line) for line in awaited[".jsonl"].splitlines()]
     found = [one for one in told if one["schema"] == "shiftwatch.regression-outcome.v1"]
     windows = [one["window"] for one in told if one["schema"] == "shiftwatch.regression-window.v1"]
     assert [one["window"] for one in found] == windows
     whole = [one for one in found if not one["segment"]]
-    labels = sum("label" in json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines())
+    labels = sum("label" in json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines())
     assert sum(one["labels"]["joined"] for one in whole) == labels
     assert {one["correction"]["finding"] for one in whole[:8]} == {"not-recommended"}
     assert {one["correction"]["finding"] for one in whole[-8:-1]} == {"helped"}
     assert whole[-2]["performance"]["rmse"]["realised"] > 1.1 * whole[2]["performance"]["rmse"]["realised"]
+
+
+@pytest.mark.chaos  # crashes of the same run, in process: tests/labels/test_regression_outcomes.py
+def test_outcomes_come_once_and_say_the_same_however_often_a_run_is_killed(folder, awaited):
+    results = folder / "awaited-killed.jsonl"
+    assert killed_again_and_again(lambda: started(folder, "awaited-killed.toml"), 6, (0.0, 0.3), results)
+    finished(started(folder, "awaited-killed.toml"))
+    assert {name: (folder / f"awaited-killed{name}").read_bytes() for name in awaited} == awaited
