@@ -5,6 +5,7 @@ durable in a log beside the configuration (`log`); from there on they are read l
 log, which is its one partition. It keeps what open windows need, and takes no more than `max_log_bytes`.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,9 @@ from monitor.ports.options import read
 PARTITION = "posted"
 CHUNK_BYTES = 2 << 20
 """Read at once from the log, as from files."""
+TOGETHER_S = 0.05
+"""What comes within so many seconds is read at once: a turn of the loop for each small post would cost more than the
+post, and keep Python's lock from the thread that answers it."""
 _LINE_FEED = 10
 
 
@@ -119,7 +123,6 @@ class HttpSource:
         options = self._options
         access = Access.of(options.token, self._address.host, options.hosts)
         self._door = Door(self._path, access, self._log, options.max_body_bytes)
-        self._open.callback(self._door.close)
         listener = HttpListener(self._address, options.max_connections)
         self.url = self._open.enter_context(listener.listening(self._door, "source")) + self._path
         if options.certificate is not None:
@@ -135,9 +138,14 @@ class HttpSource:
         if self._log.lost:
             self._log.lost = False
             return [RawBatch(PARTITION, [], np.empty(0, np.int64), self._position, skipped=1)]
+        if PARTITION in held:
+            self._log.wait(self._log.end, timeout)
+            return []
         if timeout > 0:
-            self._log.wait(self._log.end if PARTITION in held else self._position, timeout)
-        if PARTITION in held or not self.waiting(PARTITION):
+            self._log.wait(self._position, timeout)
+            if self.waiting(PARTITION) and self._log.end - self._position < CHUNK_BYTES:
+                time.sleep(min(TOGETHER_S, timeout))
+        if not self.waiting(PARTITION):
             return []
         frames, self._position = self._log.read(self._position, CHUNK_BYTES)
         return [self._batch(frames)]

@@ -1,13 +1,14 @@
 """What answers a post: 200 once its events are durable, 429 where there is no room for them. Plain ASGI.
 
-Posts that come while others are made durable are made so together, with one look at the disk for all of them.
+The log is written on the server's own thread, which has nothing else to do: all its answers wait for the disk. Posts
+that come meanwhile wait in their sockets, and are made durable together, with one wait for all of them. A thread for
+the writing would share them out in smaller groups, and wait for Python's lock twice more for each.
 """
 
 import asyncio
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from connectors.http.bodies import RefusedPostError, posted
@@ -24,7 +25,7 @@ RETRY_SOON = 1
 
 
 class Door:
-    """The application. All of it but the writing runs on the server's thread."""
+    """The application. It runs on the server's thread."""
 
     def __init__(self, path: str, access: Access, log: EventLog, max_body_bytes: int) -> None:
         self._path = path or "/"
@@ -33,8 +34,6 @@ class Door:
         self._max_body_bytes = max_body_bytes
         self._under_way = 0
         self._pending: list[tuple[Sequence[Posted], asyncio.Future[None]]] = []
-        self._writing: asyncio.Task[None] | None = None
-        self._writer = ThreadPoolExecutor(1, "http-log")
         self._answered: Counter[str] = Counter()
         self._counting = threading.Lock()
 
@@ -57,10 +56,6 @@ class Door:
         """How many posts by what became of them; asked from another thread."""
         with self._counting:
             return dict(self._answered)
-
-    def close(self) -> None:
-        """Nothing more comes."""
-        self._writer.shutdown()
 
     def _count(self, reason: str) -> None:
         with self._counting:
@@ -113,28 +108,27 @@ class Door:
         """Wait until these are in the log."""
         if self._log.size + self._under_way > self._log.limit:
             raise RefusedPostError(429, "full", "the log is full until windows close: send it again later", RETRY)
-        done = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        if not self._pending:
+            loop.call_soon(self._write)  # after all that have come by now
         self._pending.append((posts, done))
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write())
         await done
 
-    async def _write(self) -> None:
-        while self._pending:
-            together, self._pending = self._pending, []
-            posts = [post for some, _ in together for post in some]
-            try:
-                await asyncio.get_running_loop().run_in_executor(self._writer, self._log.append, posts)
-            except OSError as error:
-                failure = RefusedPostError(503, "failed", f"the log cannot be written: {error.strerror}", RETRY)
-                for _, done in together:
-                    if not done.done():
-                        done.set_exception(failure)
+    def _write(self) -> None:
+        together, self._pending = self._pending, []
+        failure = None
+        try:
+            self._log.append([post for posts, _ in together for post in posts])
+        except OSError as error:
+            failure = RefusedPostError(503, "failed", f"the log cannot be written: {error.strerror}", RETRY)
+        for _, done in together:
+            if done.done():  # its sender has gone
+                continue
+            if failure is None:
+                done.set_result(None)
             else:
-                for _, done in together:
-                    if not done.done():
-                        done.set_result(None)
-        self._writing = None
+                done.set_exception(failure)
 
 
 async def _answer(send: Any, status: int, detail: str = "", retry: int = 0) -> None:
