@@ -26,9 +26,20 @@ def guessed(path: Path) -> int:
     print("# What stands where, as far as names and values tell; correct it, and see what `check` makes of it.")
     for line in _lines(mapping, records[0]):
         print(line)
-    if not {"posteriors", "score", "prediction"} & mapping.located.keys():
+    there = _there(mapping, records[0])
+    if not {"posteriors", "score", "prediction"} & there:
         print("# Nothing looks like scores: say where `posteriors`, a `score` or a `prediction` stand.")
+    if "timestamp" not in there:
+        print("# No time stands in these records. Those of a topic have times of their own; lines of a file have none.")
     return 0
+
+
+def _there(mapping: EventMapping, record: Any) -> set[str]:
+    """The fields that are found in a record; of a preset all that it names."""
+    located = mapping.located.items()
+    if mapping.preset:
+        return {field for field, _ in located}
+    return {field for field, path in located if isinstance(path, Mapping) or path.look(record) is not None}
 
 
 def _records(path: Path) -> Iterator[Any]:

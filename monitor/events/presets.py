@@ -52,6 +52,13 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
         "posteriors": "response|json.predictions.*",
         "features": "request|json.dataframe_records.*",
     },
+    # The tables that came after them name the time differently.
+    "databricks-gateway": {
+        "id": "databricks_request_id",
+        "timestamp": "request_time",
+        "posteriors": "response|json.predictions.*",
+        "features": "request|json.dataframe_records.*",
+    },
     "mlflow": {"posteriors": "predictions.*"},
     # A line for each request, with the names that the service gave to what it logs.
     "bentoml": {"id": "request_id", "timestamp": "timestamp"},

@@ -152,6 +152,24 @@ def test_every_problem_of_a_mapping_stops_the_start(folder: Path, capsys: pytest
     assert "source.event: features: there is no path to 'x2'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("record", "missing"),
+    [
+        ({"at": NOON_MS, "scores": [0.25, 0.75]}, []),
+        ({"at": NOON_MS, "amount": 12.5}, ["Nothing looks like scores"]),
+        ({"scores": [0.25, 0.75]}, ["No time stands in these records"]),
+        ({"predictions": [[0.25, 0.75]]}, ["No time stands in these records"]),
+    ],
+)
+def test_a_guess_says_what_it_did_not_find(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], record: dict[str, Any], missing: list[str]
+) -> None:
+    (tmp_path / "some.jsonl").write_text(json.dumps(record))
+    assert main(["guess", str(tmp_path / "some.jsonl")]) == 0
+    said = [line for line in capsys.readouterr().out.splitlines()[1:] if line.startswith("#")]
+    assert [line[2:].partition(":")[0].partition(".")[0] for line in said] == missing
+
+
 def test_a_guess_can_be_pasted_into_the_configuration(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["guess", str(folder / "other.jsonl")]) == 0
     table = capsys.readouterr().out

@@ -76,9 +76,23 @@ MESSAGES: dict[str, Any] = {
         "response": json.dumps({"predictions": SCORES}),
         "request_metadata": {"model_name": "iris", "endpoint_name": "iris", "model_version": "1"},
     },
+    "databricks-gateway": {
+        "databricks_request_id": "9a99f4c1-7a1e-4b6a-8a55-7f3d7f4f0f11",
+        "client_request_id": None,
+        "request_date": "2026-11-18",
+        "request_time": NOON,
+        "status_code": 200,
+        "sampling_fraction": 1.0,
+        "execution_duration_ms": 11,
+        "request": json.dumps({"dataframe_records": NAMED}),
+        "response": json.dumps({"predictions": SCORES}),
+        "served_entity_id": "iris",
+        "logging_error_codes": [],
+        "requester": "somebody",
+    },
     "mlflow": {"predictions": SCORES},
 }
-WITH_INPUTS = {"sagemaker", "databricks"}
+WITH_INPUTS = {"sagemaker", "databricks", "databricks-gateway"}
 
 
 def decoded(mapping: EventMapping, message: Any) -> Any:
@@ -145,7 +159,7 @@ def test_every_preset_has_a_message_here() -> None:
     assert set(PRESETS) == set(MESSAGES) | set(JOINS) | {"bentoml", "openinference"}
 
 
-@pytest.mark.parametrize("preset", ["kserve-v1", "sagemaker", "databricks", "mlflow"])
+@pytest.mark.parametrize("preset", ["kserve-v1", "sagemaker", "databricks", "databricks-gateway", "mlflow"])
 def test_a_known_shape_is_recognised(preset: str) -> None:
     found = guess([MESSAGES[preset]])
     np.testing.assert_allclose(decoded(found, MESSAGES[preset]).posteriors, SCORES)

@@ -91,6 +91,27 @@ def scored_file() -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
+def answers_file() -> descriptor_pb2.FileDescriptorProto:
+    """What is needed of the open inference protocol's file for its answers."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="answers.proto", package="inference", syntax="proto3")
+    contents = file.message_type.add(name="InferTensorContents")
+    contents.field.add(name="fp32_contents", number=6, type=field.TYPE_FLOAT, label=3)
+    contents.field.add(name="fp64_contents", number=7, type=field.TYPE_DOUBLE, label=3)
+    answer = file.message_type.add(name="ModelInferResponse")
+    tensor = answer.nested_type.add(name="InferOutputTensor")
+    tensor.field.add(name="name", number=1, type=field.TYPE_STRING, label=1)
+    tensor.field.add(name="datatype", number=2, type=field.TYPE_STRING, label=1)
+    tensor.field.add(name="shape", number=3, type=field.TYPE_INT64, label=3)
+    inside = ".inference.InferTensorContents"
+    tensor.field.add(name="contents", number=5, type=field.TYPE_MESSAGE, type_name=inside, label=1)
+    answer.field.add(name="model_name", number=1, type=field.TYPE_STRING, label=1)
+    answer.field.add(name="id", number=3, type=field.TYPE_STRING, label=1)
+    tensors = ".inference.ModelInferResponse.InferOutputTensor"
+    answer.field.add(name="outputs", number=5, type=field.TYPE_MESSAGE, type_name=tensors, label=3)
+    return file
+
+
 def _pool() -> DescriptorPool:
     pool = DescriptorPool()
     pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)

@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import msgspec
 import numpy as np
 import pytest
 from confluent_kafka.schema_registry import header_schema_id_serializer
-from google.protobuf import descriptor_pb2, timestamp_pb2
+from google.protobuf import descriptor_pb2, message_factory, timestamp_pb2
+from google.protobuf.descriptor_pool import DescriptorPool
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +29,7 @@ from monitor.events import DecodedBatch, Decoder
 from monitor.events.mapping import EventMapping
 from monitor.ports import RawBatch
 from tests.events.shop import NOW
-from tests.formats.messages import AVRO, SHOP, Event, events, message, plain, scored_file, written
+from tests.formats.messages import AVRO, SHOP, Event, answers_file, events, message, plain, scored_file, written
 from tests.formats.registry import LoopbackRegistry, registry
 
 KINDS = ("avro", "protobuf", "json-schema")
@@ -115,6 +117,22 @@ def test_avro_and_protobuf_are_read_without_a_registry(tmp_path: Path) -> None:
     (tmp_path / "s.desc").write_bytes(files.SerializeToString())
     reading = translator("protobuf", schema=tmp_path / "s.desc", message="shop.Scored")
     assert_same(decoded(reading, [message(event).SerializeToString() for event in SOME]), native(SOME))
+
+
+def test_answers_of_the_open_inference_protocol_are_read_as_protobuf_too(tmp_path: Path) -> None:
+    pool = DescriptorPool()
+    pool.AddSerializedFile(answers_file().SerializeToString())
+    answer = message_factory.GetMessageClass(pool.FindMessageTypeByName("inference.ModelInferResponse"))(id="q")
+    answer.outputs.add(shape=[2, 2], datatype="FP64").contents.fp64_contents.extend([0.25, 0.75, 1.0, 0.0])
+    files = descriptor_pb2.FileDescriptorSet(file=[answers_file()])
+    (tmp_path / "v2.desc").write_bytes(files.SerializeToString())
+    reading = translator("protobuf", schema=tmp_path / "v2.desc", message="inference.ModelInferResponse")
+    mapping = EventMapping(preset="seldon-core-2", posteriors="outputs.0.contents.fp64_contents|rows.*")
+    raw = replace(batch(reading, [answer.SerializeToString()]), timestamps=np.array([NOW]))
+    found = Decoder([SHOP], identified=["shop"], mapping=mapping).decode(raw, NOW)
+    assert found.rejected == ()
+    assert found.scored["shop"].rows.posteriors.tolist() == [[0.25, 0.75], [1.0, 0.0]]
+    assert list(found.scored["shop"].rows.ids) == ["q/0", "q/1"]
 
 
 def test_records_of_several_schemas_are_read_as_the_readers(known: LoopbackRegistry, tmp_path: Path) -> None:
