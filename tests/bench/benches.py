@@ -34,6 +34,7 @@ class Bench:
 
 BENCHES = (
     Bench("ingest", "from JSONL bytes to closed windows, against the bare decode of the same lines", 3),
+    Bench("parsers", "whether another JSON parser would bring lines to columns sooner", 3),
     Bench("shapes", "events from records of another shape, and from tables, against our own shape", 3),
     Bench("formats", "Avro and Protobuf from a registry's serializers, against the libraries' bare readers", 3),
     Bench("ratios", "the hot paths against bare loops: what CI compares with the last report"),
