@@ -123,7 +123,7 @@ class Door:
         except OSError as error:
             failure = RefusedPostError(503, "failed", f"the log cannot be written: {error.strerror}", RETRY)
         for _, done in together:
-            if done.done():  # its sender has gone
+            if done.done():  # cancelled: the server stops, and its sender hears nothing
                 continue
             if failure is None:
                 done.set_result(None)
