@@ -4,8 +4,8 @@ Either way results come back in the order in which the windows were handed in, w
 and read through a pipe of its own. It ends when the pipe does, so that none outlives a process that was killed, and
 one that is killed itself is replaced: an assessment is pure and may be done again.
 
-Windows are pickled: at both ends together .5 ms for 10,000 events of two classes, beside 21 ms of assessment, and 1.1 ms
-beside 45 with ten classes and ten features. Memory that is shared would save no more than these 2 %.
+Windows are pickled: at both ends together .5 ms for 10,000 events of two classes, beside 21 ms of assessment, and 1.1
+beside 45 ms with ten classes and ten features. Memory that is shared would save no more than these 2 %.
 """
 
 import logging
