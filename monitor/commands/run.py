@@ -30,6 +30,7 @@ from monitor.service import (
     Watched,
     Workers,
     collect_garbage_rarely,
+    give_back_freed_memory,
     keep_freed_memory,
     through_outages,
 )
@@ -159,6 +160,7 @@ def watch(
 
         def run_until_renewed() -> None:
             gc.collect()  # what an outage or another reference ended is in cycles, with all of its windows
+            give_back_freed_memory()
             opened_now = next(always)
             tell(Opened(*opened_now, references.watched))
             service(config, references.watched, *opened_now, everybody).run(lambda: stopping() or references.due())

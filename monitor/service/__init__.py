@@ -4,7 +4,7 @@ from monitor.service.corrected_events import Corrected
 from monitor.service.dead_letters import DeadLetterLimits
 from monitor.service.loop import Clock, Pace, Service
 from monitor.service.making_parts import PartMaker
-from monitor.service.memory import Shared, collect_garbage_rarely, keep_freed_memory
+from monitor.service.memory import Shared, collect_garbage_rarely, give_back_freed_memory, keep_freed_memory
 from monitor.service.merging_parts import PartMerger
 from monitor.service.notices import (
     BatchTaken,
@@ -59,6 +59,7 @@ __all__ = [
     "WindowRefused",
     "Workers",
     "collect_garbage_rarely",
+    "give_back_freed_memory",
     "keep_freed_memory",
     "through_outages",
 ]

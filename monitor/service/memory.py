@@ -1,10 +1,12 @@
 """How the process keeps its memory: settings for processes that decode batch after batch, and what several share."""
 
+import ctypes
 import gc
 import mmap
 import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from multiprocessing.reduction import DupFd
 from tempfile import TemporaryFile
 from typing import Any, Generic, Self, TypeVar
@@ -32,6 +34,15 @@ def keep_freed_memory() -> None:
     """
     block = np.empty(_LARGEST, dtype=np.uint8)
     del block
+
+
+def give_back_freed_memory() -> None:
+    """Hand back to the system what is free between blocks that are in use, which glibc does not do by itself.
+
+    After references were loaded and moved to where all processes see them, that is as much as they are.
+    """
+    with suppress(AttributeError):  # the C library is another
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def collect_garbage_rarely() -> None:

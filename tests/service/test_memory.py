@@ -1,5 +1,6 @@
 """What the loop and its workers are compared with is in memory once."""
 
+import platform
 from collections.abc import Mapping
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from monitor.arrays import Vector
-from monitor.service.memory import Shared
+from monitor.service.memory import Shared, give_back_freed_memory, keep_freed_memory
 from monitor.service.publishing import Watched
 from tests.service.streams import reference
 from tests.service.test_loop import MINUTES
@@ -46,6 +47,17 @@ def test_arrays_are_in_memory_once_however_many_processes_look_at_them() -> None
     assert seen == total
     assert took < 8  # of 48
     assert not writable
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is another")
+def test_what_is_free_between_blocks_in_use_is_given_back() -> None:
+    keep_freed_memory()
+    blocks = [np.ones(size) for _ in range(60) for size in (MEGABYTE, 300)]
+    del blocks[::2]  # those of a megabyte
+    before = own_mb()
+    give_back_freed_memory()
+    assert own_mb() < before - 40  # of 60
+    assert len(blocks) == 60
 
 
 def test_what_is_shared_is_what_was_given() -> None:
