@@ -338,7 +338,7 @@ def _inputs_differ(normal: RecentNormal, away: _Away, level: float) -> bool:
 
 
 def _squares(values: Vector, of_feature: Labels, features: Labels) -> Vector:
-    sums = np.bincount(of_feature, weights=values**2, minlength=int(features.max()) + 1)
+    sums = np.bincount(of_feature, weights=values**2, minlength=int(features.max(initial=-1)) + 1)
     return np.asarray(sums[features], dtype=np.float64)
 
 

@@ -127,6 +127,18 @@ def test_without_blocks_the_normal_is_learnt_from_windows() -> None:
     assert len(moved(rest)) <= 3
 
 
+def test_a_stream_without_features_has_a_recent_normal_too() -> None:
+    x, labels = (np.concatenate(each) for each in zip(*blocks(BLOCKS, 0, wandering), strict=True))
+    schema = StreamSchema("world", ("a", "b", "c"))
+    known = worlds.cheaply(schema, worlds.posteriors(x), labels, None, cut(ROWS, labels.size))
+    found, normal = [], None
+    for x, _ in blocks(30, 2, lambda k, rng: wandering(k, rng) + 2.0 * (k == 25)):
+        window, normal = against_recent(assess(Window.of(worlds.posteriors(x)), known), known, normal)
+        found.append(window)
+    assert 25 in moved(found)
+    assert len(moved(found)) <= 3
+
+
 def test_a_window_with_too_few_events_changes_nothing() -> None:
     x = np.zeros((5, 4))
     few = assess(Window.of(worlds.posteriors(x), x), reference())
