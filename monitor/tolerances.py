@@ -109,6 +109,11 @@ ROWS_PER_NUMBER = 5
 # models in any test or criterion, and the parameters of 200 labels are then within 1e-4 standard errors.
 LIKELIHOOD_LEFT = 1e-8
 
+# A number of lines has lost by BIC where even so many times the log-likelihood still to come, by Aitken, would not make
+# it the best: extrapolation is too low where EM creeps before it finds something. In 36 mixtures of one to three lines
+# (200 to 3,000 events) every choice and its fit are what they were without, in a sixth of the time.
+OUT_OF_REACH = 100.0
+
 # EM steps at most; mixtures that overlap need hundreds, and one that needs more says `converged: false`.
 REGRESSION_STEPS = 1_000
 

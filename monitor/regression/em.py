@@ -8,7 +8,7 @@ from monitor.arrays import Flags, Labels, Vector
 from monitor.regression.links import Model
 from monitor.regression.maximise import Cube, FitParameters, FitProblem, maximise, product
 from monitor.regression.mixture import HALF_LOG_TWO_PI
-from monitor.tolerances import LIKELIHOOD_LEFT, REGRESSION_STEPS, SCREENED_STARTS, SCREENING_STEPS
+from monitor.tolerances import LIKELIHOOD_LEFT, OUT_OF_REACH, REGRESSION_STEPS, SCREENED_STARTS, SCREENING_STEPS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,8 +61,13 @@ def climb(
     start: FitParameters,
     max_iterations: int = REGRESSION_STEPS,
     enough: float = LIKELIHOOD_LEFT,
+    *,
+    wanted: float = -np.inf,
 ) -> Climb:
-    """EM from every start until the likelihood still to come is at most `enough`. Starts that are done drop out."""
+    """EM from every start until the likelihood still to come is at most `enough`. Starts that are done drop out.
+
+    So do those that will not get to `wanted`, even if a hundred times as much is still to come as it looks.
+    """
     size = start.weights.shape[0]
     final = FitParameters(start.weights.copy(), start.coefficients.copy(), start.sigmas.copy())
     iterations, gap = np.zeros(size, dtype=np.int64), np.full(size, np.inf)
@@ -72,7 +77,7 @@ def climb(
     for number in range(max_iterations + 1):
         following, now = step(part, model, state)
         left, gain, before = _still_to_come(now, before, gain)
-        done = (left <= enough) | (number == max_iterations)
+        done = (left <= enough) | (now + OUT_OF_REACH * left < wanted) | (number == max_iterations)
         if done.any():
             ended = active[done]
             final.weights[ended], final.coefficients[ended] = state.weights[done], state.coefficients[done]
@@ -96,18 +101,24 @@ def _still_to_come(now: Vector, before: Vector, gain: Vector) -> tuple[Vector, V
     return left, new, now
 
 
-def climb_from_many(problem: FitProblem, model: Model, starts: FitParameters, nested: FitParameters | None) -> Climb:
+def climb_from_many(
+    problem: FitProblem,
+    model: Model,
+    starts: FitParameters,
+    nested: FitParameters | None,
+    wanted: float = -np.inf,
+) -> Climb:
     """em-EM: a short run from every start, a full one from the best of them.
 
     The solutions of nested models always run to the end: EM never goes down, so that a larger model is never
-    less likely than the smaller ones inside it.
+    less likely than the smaller ones inside it. Long runs that will not get to `wanted` are given up.
     """
     short = climb(problem, model, starts, SCREENING_STEPS)
     order = np.argsort(-short.log_likelihood, kind="stable")[:SCREENED_STARTS]
     chosen = short.state.take(order)
     if nested is not None:
         chosen = joined([chosen, nested])
-    long = climb(problem, model, chosen)
+    long = climb(problem, model, chosen, wanted=wanted)
     iterations = long.iterations.copy()
     iterations[: order.size] += SCREENING_STEPS
     return Climb(long.state, long.log_likelihood, iterations, long.gap)

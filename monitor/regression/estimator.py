@@ -33,8 +33,9 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     max_components : the largest K that BIC may choose. None larger is tried once two in a row were worse than the best.
     n_starts, random_state : how many starts, and their seed. The same seed gives the same model.
 
-    Fitted: `mixture_` (the parameters as one value), `n_components_`, `bic_`, `bic_by_components_`,
-    `log_likelihood_`, `converged_`, `n_iter_`, `gap_` (log-likelihood still to come), `collapsed_`.
+    Fitted: `mixture_` (the parameters as one value), `n_components_`, `bic_`, `bic_by_components_` (of numbers
+    that had lost, as it was when they were given up), `log_likelihood_`, `converged_`, `n_iter_`, `gap_`
+    (log-likelihood still to come), `collapsed_`.
 
     >>> import numpy as np
     >>> x = np.linspace(-3, 3, 60)[:, None]
@@ -69,7 +70,7 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             # K components of p + 2 numbers each need more events than that; one component always has an answer.
             if k > min(wanted) and (k * (width + 2) > len(targets) or k > best + RISES):
                 break
-            fits[k] = self._fit(inputs, targets, k)
+            fits[k] = self._fit(inputs, targets, k, table.get(best, np.inf))
             table[k] = fits[k][2]
             best = k if table[k] < table[best] else best
         self.mixture_, ended, self.bic_, self.collapsed_ = fits[best]
@@ -79,8 +80,13 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = int(ended.iterations[0])
         return self
 
-    def _fit(self, inputs: Matrix, targets: Vector, components: int) -> tuple[Mixture, Climb, float, bool]:
-        """K components: the mixture, where EM ended (one start, likelihood in the caller's units), BIC, collapsed."""
+    def _fit(
+        self, inputs: Matrix, targets: Vector, components: int, bic_so_far: float
+    ) -> tuple[Mixture, Climb, float, bool]:
+        """K components: the mixture, where EM ended (one start, likelihood in the caller's units), BIC, collapsed.
+
+        They are fitted to their end only as long as they may have a lower BIC than others had so far.
+        """
         centre, scale = inputs.mean(axis=0), inputs.std(axis=0)
         scale[scale <= SINGULAR * np.abs(centre)] = 1.0
         middle, unit = float(targets.mean()), float(targets.std())
@@ -94,7 +100,10 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             np.full((1, components), noise),
         )
         starts = base if components == 1 else random_lines(base, design, target, self.n_starts, self.random_state)
-        ended = climb_from_many(pose(design, target, base), _FREE, starts, None)
+        parameters = components * (design.shape[1] + 1) + components - 1
+        penalty, in_units = parameters * float(np.log(len(targets))), len(targets) * float(np.log(unit))
+        wanted = (penalty - bic_so_far) / 2 + in_units
+        ended = climb_from_many(pose(design, target, base), _FREE, starts, None, wanted)
         # Where BIC chooses K, a component has to be more than a few events that many coefficients can fit.
         fewest = ROWS_PER_NUMBER * (design.shape[1] + 1) / len(targets) if self.n_components is None else 0.0
         start, collapsed = best_start(ended, base.sigmas[0], fewest=fewest if components > 1 else 0.0)
@@ -105,9 +114,8 @@ class MixtureOfRegressions(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         mixture = Mixture.of(
             (weights / weights.sum())[order], betas[order], ended.state.sigmas[start][order] * unit, len(targets)
         )
-        likelihood = float(ended.log_likelihood[start]) - len(targets) * float(np.log(unit))
-        parameters = components * (design.shape[1] + 1) + components - 1
-        bic = np.inf if collapsed and components > 1 else -2.0 * likelihood + parameters * float(np.log(len(targets)))
+        likelihood = float(ended.log_likelihood[start]) - in_units
+        bic = np.inf if collapsed and components > 1 else -2.0 * likelihood + penalty
         chosen = Climb(
             ended.state.take(slice(start, start + 1)),
             np.array([likelihood]),

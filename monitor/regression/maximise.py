@@ -11,6 +11,7 @@ quadratic after y and m have lost their projection on b.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -88,10 +89,16 @@ def pose(design: Cube, target: Cube, reference: FitParameters, event_weights: Cu
     slopes = np.matmul(betas[:, 1:], rows[..., 1:].transpose(0, 2, 1))
     rest, slopes = np.broadcast_arrays(rest, slopes)
     columns = np.stack([np.ones_like(rest), rest, slopes, rest**2, rest * slopes], axis=-1)
-    first, second = np.triu_indices(rows.shape[2])
+    first, second = _pairs(rows.shape[2])
     products = rows[..., first] * rows[..., second]
     ridge = PROXIMAL_RIDGE * np.maximum(np.sum(rows**2, axis=1), np.finfo(float).tiny)
     return FitProblem(rows, values, weights, reference, products, columns, rest - slopes, ridge)
+
+
+@lru_cache
+def _pairs(width: int) -> tuple[Labels, Labels]:
+    """Two of so many entries, each pair once."""
+    return np.triu_indices(width)
 
 
 def product(left: Cube, right: Cube) -> Cube:
@@ -228,7 +235,7 @@ def _residual_sums(problem: FitProblem, shares: Cube) -> tuple[Cube, Cube, Matri
     """X'TX, X'T(y - X beta) and (y - X beta)'T(y - X beta) of every start and component, at the reference's beta."""
     width = problem.design.shape[2]
     sums = product(shares, problem.products)
-    first, second = np.triu_indices(width)
+    first, second = _pairs(width)
     grams = np.empty((*shares.shape[:2], width, width))
     grams[..., first, second] = grams[..., second, first] = sums
     weighted = shares * problem.unexplained

@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import monitor.regression
 from monitor.errors import InputError
-from monitor.regression import MixtureOfRegressions, adapt
+from monitor.regression import MixtureOfRegressions, adapt, em
 from tests.regression import worlds
 
 
@@ -36,6 +36,19 @@ def test_bic_finds_how_many_components_there_are(components):
     assert model.n_components_ == components
     parameters = components * 4 + components - 1
     assert model.bic_ == pytest.approx(-2 * model.log_likelihood_ + parameters * np.log(300))
+
+
+@pytest.mark.parametrize("components", [1, 2])
+def test_a_number_of_lines_that_has_lost_is_given_up_early_and_the_choice_is_what_it_was(components, monkeypatch):
+    x = worlds.normal(500, 2, seed=1)
+    y = worlds.draw(worlds.random_mixture(components, 2, seed=components), x, seed=2)
+    model = MixtureOfRegressions(max_components=4, n_starts=5)
+    early = model.fit(x, y).to_dict(), model.n_components_, model.bic_by_components_
+    monkeypatch.setattr(em, "OUT_OF_REACH", 1e100)
+    whole = model.fit(x, y).to_dict(), model.n_components_, model.bic_by_components_
+    assert early[1] == whole[1] == components
+    assert all(np.array_equal(early[0][name], whole[0][name]) for name in whole[0])
+    assert early[2] != whole[2]
 
 
 def test_the_log_likelihood_is_that_of_the_mixture_in_the_callers_units():
