@@ -190,15 +190,14 @@ def balance(posteriors: Matrix, prevalence: Vector) -> Vector:
     """
     z = np.log(_floored(posteriors))
 
-    def objective(w: Vector) -> float:
-        shifted = z + w
-        top = row_maxima(shifted)
-        return float(prevalence @ w - np.mean(top + np.log(row_sums(np.exp(shifted - top[:, None])))))
+    def weighted(w: Vector) -> tuple[float, Matrix]:
+        """The objective, and softmax(log q_i + w)."""
+        top, total, q = _exponentials(z + w)
+        return float(prevalence @ w - np.mean(top + np.log(total))), q
 
     w = np.zeros(prevalence.size)
-    value = objective(w)
+    value, q = weighted(w)
     for _ in range(50):
-        q = _softmax(z + w)
         mean = q.mean(axis=0)
         gradient = prevalence - mean
         if np.abs(gradient).max() < BALANCE_ERROR:
@@ -207,12 +206,13 @@ def balance(posteriors: Matrix, prevalence: Vector) -> Vector:
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
         step *= min(1.0, 5.0 / max(1e-300, float(np.abs(step).max())))
         for _ in range(30):
-            if (candidate := objective(w + step)) >= value:
+            candidate, there = weighted(w + step)
+            if candidate >= value:
                 break
             step = step / 2
         else:
             break
-        w, value = w + step, candidate
+        w, value, q = w + step, candidate, there
     return np.asarray(w - w.mean())
 
 
@@ -245,11 +245,12 @@ def _fit_softmax(z: Matrix, labels: Labels, shared_slope: bool, biased: bool) ->
     """
     n, k = z.shape
     slopes = 1 if shared_slope else k
-    rows = np.arange(n)
+    rows, scaled = np.arange(n), np.empty_like(z)
 
     def loss(theta: Vector) -> tuple[float, Vector]:
         s, b = theta[:slopes], theta[slopes:]
-        nats, residual = _likelihood(z * s + (b if biased else 0.0), labels)
+        np.multiply(z, s, out=scaled)
+        nats, residual = _likelihood(np.add(scaled, b, out=scaled) if biased else scaled, labels)
         value = nats + 0.5 * (((s - 1) ** 2).sum() + (b**2).sum())
         residual[rows, labels] -= 1
         per_class = np.einsum("ik,ik->k", residual, z)
@@ -268,19 +269,23 @@ def _fit_softmax(z: Matrix, labels: Labels, shared_slope: bool, biased: bool) ->
 def _likelihood(z: Matrix, labels: Labels) -> tuple[float, Matrix]:
     """-sum_i log q_i of the labels, and q = softmax(z), each exponential taken once; z is given up."""
     own = z[np.arange(labels.size), labels]
-    most = row_maxima(z)
-    z -= most[:, None]
-    q = np.exp(z, out=z)
-    total = row_sums(q)
-    q /= total[:, None]
+    most, total, q = _exponentials(z)
     return float((most + np.log(total) - own).sum()), q
 
 
 def _softmax(z: Matrix) -> Matrix:
-    """exp(z) with rows that sum to one."""
-    q = np.exp(z - row_maxima(z)[:, None])
-    q /= row_sums(q)[:, None]
-    return q
+    """exp(z) with rows that sum to one; z is given up."""
+    return _exponentials(z)[2]
+
+
+def _exponentials(z: Matrix) -> tuple[Vector, Vector, Matrix]:
+    """m, the largest number of each row, sum exp(z - m), and softmax(z) in place of z."""
+    most = row_maxima(z)
+    z -= most[:, None]
+    np.exp(z, out=z)
+    total = row_sums(z)
+    z /= total[:, None]
+    return most, total, z
 
 
 def _apply_scaled(posteriors: Matrix, parameters: Parameters) -> Matrix:
@@ -302,11 +307,11 @@ def _fit_matrix(posteriors: Matrix, labels: Labels) -> Parameters:
     """
     z = _centred_logs(posteriors)
     n, k = z.shape
-    rows, identity = np.arange(n), np.eye(k)
+    rows, identity, mapped = np.arange(n), np.eye(k), np.empty_like(z)
 
     def loss(theta: Vector) -> tuple[float, Vector]:
         w, b = theta[: k * k].reshape(k, k), theta[k * k :]
-        nats, residual = _likelihood(z @ w + b, labels)
+        nats, residual = _likelihood(np.add(np.matmul(z, w, out=mapped), b, out=mapped), labels)
         value = nats + 0.5 * (((w - identity) ** 2).sum() + (b**2).sum())
         residual[rows, labels] -= 1
         gradient = np.concatenate([(z.T @ residual + w - identity).ravel(), residual.sum(axis=0) + b])

@@ -122,6 +122,9 @@ PROGRESS_SECONDS = 60.0
 # these are all columns, of large ones column after column.
 VALUES_PLACED = 131_072
 
+# Up to so many columns the largest number of each row is found column by column; of more the halves are compared first.
+FEW_COLUMNS = 13
+
 # Posteriors are checked this many rows at a time: what the check needs beside them stays small and in cache.
 CHECKED_ROWS = 8_192
 
