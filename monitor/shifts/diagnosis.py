@@ -327,4 +327,4 @@ def _mix(seen: Looked, whole: Match, rest: Rest | None, reference: Prepared, usu
     events, held = seen.events, reference.class_counts.sum()
     if rest is None:
         return fit.mix_moved(whole, prepared.part(reference, _known(seen)), held, events, usual)
-    return fit.mix_moved(rest.match, prepared.without(reference, rest.left_out)[1], held, events, usual)
+    return fit.mix_moved(rest.match, prepared.without(reference, rest.left_out)[2], held, events, usual)

@@ -369,7 +369,7 @@ def _covariance(moments: Moments, priors: Vector, events: int) -> Matrix:
     """C(p), the covariance of the mean map under label shift alone, at these priors."""
     counts = moments.class_counts
     weights = priors / events + np.divide(priors**2, counts, out=np.zeros_like(priors), where=counts > 0)
-    return np.asarray(np.tensordot(weights, moments.within, axes=1))
+    return np.asarray((weights @ moments.within.reshape(counts.size, -1)).reshape(moments.within.shape[1:]))
 
 
 def least_squares(a: Matrix, b: Vector, weighted: Matrix) -> tuple[Vector, Matrix, bool]:

@@ -120,18 +120,18 @@ def part(reference: Prepared, coordinates: tuple[int, ...]) -> Moments:
 
 
 @lru_cache(maxsize=RARELY_READY)
-def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Moments]:
+def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Projections | None, Moments]:
     """What is left of features and cosines when some columns are not looked at, and its moments.
 
-    The coordinates come first as positions in the full map (features), then all of the cosines.
+    The coordinates come first as positions in the full map (features), then all of the cosines, by these projections.
     """
     kept = [b for b in reference.blocks if b.kind == "feature" and b.index not in columns]
     at = np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(b.at.start, b.at.stop) for b in kept)])
-    rows = reference.rows[:, at]
+    rows, blind = reference.rows[:, at], None
     if reference.projections is not None and reference.standardised is not None:
-        blind = reference.projections.without(columns)(reference.standardised)
-        rows = np.concatenate([rows, blind.astype(np.float64)], axis=1)
-    return at, _sampled_moments(rows, reference, slice(None))
+        blind = reference.projections.without(columns)
+        rows = np.concatenate([rows, blind(reference.standardised).astype(np.float64)], axis=1)
+    return at, blind, _sampled_moments(rows, reference, slice(None))
 
 
 @lru_cache(maxsize=RARELY_READY)

@@ -2,8 +2,8 @@
 
 Merging a window with the reference costs 45 ns a value, nearly all of it in branches that no processor can foresee.
 Here a table over the reference's range says where a value stands, or to within a neighbour or two; every place is then
-confirmed against the values themselves and searched where it was wrong. So places are exact. They are whole numbers,
-which sort quickly; sorted they are all that the Kolmogorov-Smirnov distance needs.
+confirmed against the values themselves and searched where it was wrong. So places are exact; in ascending order they
+are all that the Kolmogorov-Smirnov distance needs.
 
 All columns of a table are placed together, those of small windows in one array operation.
 
@@ -61,8 +61,12 @@ class Places:
 
     def find(self, values: Matrix) -> NDArray[np.intp]:
         """The place of each value, a row for each column; that of NaN is any."""
-        cells = (_bits(values, self.origins) >> self.shifts) - self.firsts
-        at: NDArray[np.intp] = self.table.take(np.clip(cells, 0, self.cells - 1, out=cells) + self.tables)
+        cells = _bits(values, self.origins)
+        cells >>= self.shifts
+        cells -= self.firsts
+        np.clip(cells, 0, self.cells - 1, out=cells)
+        cells += self.tables
+        at: NDArray[np.intp] = self.table.take(cells)
         at += self.starts
         at += self.fence.take(at) <= values
         short = self.fence.take(at) <= values
@@ -70,7 +74,8 @@ class Places:
             start, size = int(self.starts[row, 0]), int(self.sizes[row, 0])
             distinct = self.fence[start : start + size]
             at[row, short[row]] = start + np.searchsorted(distinct, values[row, short[row]], side="right")
-        return np.asarray(at - self.starts, dtype=np.intp)
+        at -= self.starts
+        return at
 
     def equal(self, place: NDArray[np.intp], values: Matrix) -> NDArray[np.bool_]:
         """Which values equal the distinct value just before their place."""
@@ -262,15 +267,17 @@ def place(reference: Places, columns: Matrix) -> PlacedValues:
     present = np.full(number, values)
     together = max(VALUES_PLACED // max(values, 1), 1)
     for part in (slice(begin, begin + together) for begin in range(0, number, together)):
-        some, rows = reference if together >= number else reference.some(part), np.ascontiguousarray(columns[part])
+        some = reference if together >= number else reference.some(part)
+        rows = np.array(columns[part], order="C")
+        # In ascending order looks follow each other through the table.
+        rows.sort(axis=1)
         at = some.find(rows)
-        # Whole numbers that are in the order of the values: twice the place, less 1 upon a value of the reference.
+        # Twice the place, less 1 upon a value of the reference.
         ordered = 2 * at - some.equal(at, rows)
         gaps = np.isnan(rows)
         if gaps.any():
             present[part] -= np.count_nonzero(gaps, axis=1)
             ordered = np.where(gaps, 2 * some.sizes, ordered)
-        ordered.sort(axis=1)
         below[part] = some.upto.take((ordered >> 1) + some.starts)
         upto[part] = some.upto.take((ordered + 1 >> 1) + some.starts)
     return PlacedValues(below, upto, present)

@@ -61,12 +61,11 @@ def rest(looked: Looked, reference: Prepared, suspects: list[int], level: float)
 
 
 def _without(looked: Looked, reference: Prepared, columns: frozenset[int]) -> Match | None:
-    at, moments = without(reference, columns)
+    at, blind, moments = without(reference, columns)
     if not at.size or moments.scale.size < moments.class_counts.size:
         return None
     mean: Vector = looked.mean[at] * reference.moments.scale[at]
-    if reference.projections is not None and looked.standardised is not None:
-        blind = reference.projections.without(columns)(looked.standardised)
-        mean = np.concatenate([mean, blind.mean(axis=0, dtype=np.float64)])
+    if blind is not None and looked.standardised is not None:
+        mean = np.concatenate([mean, blind(looked.standardised).mean(axis=0, dtype=np.float64)])
     match = fit.match(moments, mean / moments.scale, looked.events)
     return match if match.identified else None
