@@ -15,12 +15,11 @@ import numpy as np
 
 from connectors.worlds import Form
 from monitor.assessment.classifier import assess
-from monitor.windows.window import Window
 from tests.bench import growth, ingest
 from tests.bench.options import REPORTS, options
 from tests.bench.tables import markdown, tables
 from tests.bench.timing import Spent, Work, interleaved
-from tests.bench.window import FEATURES, reference, window
+from tests.bench.window import FEATURES, reference, stably_sorted, window
 
 NOISE = 0.3
 """Best over best of some interleaved rounds repeats within a tenth on a quiet machine, and a quarter on a busy one."""
@@ -47,10 +46,11 @@ def of_windows(rounds: int) -> Iterator[tuple[str, str, Spent, Spent]]:
     large = window(100_000, FEATURES)
     works: dict[str, Work] = {
         "2,000 sums of ten numbers": lambda: [few.sum() for _ in range(2_000)],
-        "stable sort, 10,000": lambda: _sorted(stable),
-        "stable sort, 100,000": lambda: _sorted(large),
+        "stable sort, 10,000": lambda: stably_sorted(stable),
+        "stable sort, 100,000": lambda: stably_sorted(large),
         "200 events x 10, with JSON": lambda: assess(tiny, known).to_json(),
         "1,000 events x 10, with JSON": lambda: assess(small, known).to_json(),
+        "200 events x 1, with JSON": lambda: assess(least, narrow).to_json(),
         "1,000 events x 1, with JSON": lambda: assess(slim, narrow).to_json(),
         "10,000 events x 10": lambda: assess(stable, known),
         "10,000 events x 10, one input moved": lambda: assess(moved, known),
@@ -58,7 +58,8 @@ def of_windows(rounds: int) -> Iterator[tuple[str, str, Spent, Spent]]:
         "100,000 events x 10": lambda: assess(large, known),
     }
     tiny, small, stable = (window(events, FEATURES) for events in (200, 1_000, 10_000))
-    slim, moved, strange = window(1_000, 1), window(10_000, FEATURES, 0.2), window(10_000, FEATURES, unknown=0.05)
+    least, slim = window(200, 1), window(1_000, 1)
+    moved, strange = window(10_000, FEATURES, 0.2), window(10_000, FEATURES, unknown=0.05)
     for work in works.values():
         work()
     spent = interleaved(works, rounds)
@@ -67,12 +68,6 @@ def of_windows(rounds: int) -> Iterator[tuple[str, str, Spent, Spent]]:
         bare = calls if "JSON" in name else f"stable sort, {name.split()[0]}"
         assert bare in bares
         yield f"assess: {name}", bare, spent[name], spent[bare]
-
-
-def _sorted(one: Window) -> None:
-    assert one.features is not None
-    for column in one.features.T:
-        np.argsort(column, kind="stable")
 
 
 def of_streams(rounds: int) -> Iterator[tuple[str, str, Spent, Spent]]:
