@@ -6,6 +6,7 @@ Eq 11 has no entry: at the same cost it is worse in variance and in bound, as th
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Final
 
 from monitor.arrays import Labels, Matrix
@@ -57,16 +58,24 @@ ESTIMATORS["auto"] = combine("auto", [ESTIMATORS[name] for name in COMBINED])
 
 def solve(names: Iterable[str], window: Window, reference: ReferenceView) -> dict[str, PriorEstimate]:
     """The answers of these estimators to a prepared window; what several of them build on is worked out once."""
-    answers: dict[str, PriorEstimate] = {}
+    answers = _Answers(window, reference)
+    return {name: answers.of(name) for name in names}
 
-    def answer(name: str) -> PriorEstimate:
-        if name not in answers:
+
+@dataclass(frozen=True)
+class _Answers:
+    """To one window. An object, as a function that calls itself is a cycle, which would keep the window long after."""
+
+    window: Window
+    reference: ReferenceView
+    known: dict[str, PriorEstimate] = field(default_factory=dict)
+
+    def of(self, name: str) -> PriorEstimate:
+        if name not in self.known:
             entry = ESTIMATORS[name]
-            build = entry.building_on
-            answers[name] = entry.estimate(window, reference) if build is None else build(window, reference, answer)
-        return answers[name]
-
-    return {name: answer(name) for name in names}
+            build, given = entry.building_on, (self.window, self.reference)
+            self.known[name] = entry.estimate(*given) if build is None else build(*given, self.of)
+        return self.known[name]
 
 
 def tallied(posteriors: Matrix, reference: ReferenceView, rows: int) -> dict[str, Labels]:

@@ -1,7 +1,9 @@
 """What the loop and its workers are compared with is in memory once."""
 
+import gc
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -11,8 +13,12 @@ import pytest
 
 from monitor.arrays import Vector
 from monitor.service.memory import Shared, give_back_freed_memory, keep_freed_memory
-from monitor.service.publishing import Watched
-from tests.service.streams import reference
+from monitor.service.publishing import Watched, published
+from monitor.windows import Window
+from monitor.windows.by_count import CountPlan
+from monitor.windows.window import WindowKey
+from tests.service import regression_streams
+from tests.service.streams import reference, scores
 from tests.service.test_loop import MINUTES
 
 MEGABYTE = 131_072
@@ -69,3 +75,32 @@ def test_what_is_shared_is_what_was_given() -> None:
     assert mine.keys() == theirs.keys()
     assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
     assert not any(array.flags.writeable for array in theirs.values() if array.base is not None)
+
+
+def in_cycles(work: Callable[[], object]) -> list[str]:
+    """What the work leaves to the collector of cycles, which looks rarely, and does not see how large arrays are."""
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        work()
+        gc.collect()
+        return sorted({type(each).__qualname__ for each in gc.garbage})
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_nothing_of_a_window_outlives_its_assessment(moved: bool) -> None:
+    of_classifier = Watched(reference(), MINUTES), Window.of(scores(600, 0.6 if moved else 0.3, seed=5)[0])
+    of_regressor = (
+        Watched(regression_streams.reference(), CountPlan(600)),
+        regression_streams.window(600, shift=1.0 if moved else 0.0),
+    )
+    for watched, window in (of_classifier, of_regressor):
+        stream = watched.reference.schema.stream
+        named = replace(window, key=WindowKey(stream, "", 0, 1))
+        [*published(named, watched)]  # what is worked out once a reference stays
+        assert in_cycles(lambda named=named, watched=watched: [*published(named, watched)]) == []
