@@ -1,8 +1,8 @@
 """Where closed windows are assessed: in the loop itself, or in worker processes beside it.
 
 Either way results come back in the order in which the windows were handed in, with the same bytes. A worker is fed
-and read through a pipe of its own. It ends when the pipe does, so that none outlives a process that was killed, and
-one that is killed itself is replaced: an assessment is pure and may be done again.
+and read through a pipe of its own. None outlives a process that was killed, and one that is killed itself is replaced:
+an assessment is pure and may be done again.
 
 Windows are pickled: at both ends together .5 ms for 10,000 events of two classes, beside 21 ms of assessment, and 1.1
 beside 45 ms with ten classes and ten features. Memory that is shared would save no more than these 2 %.
@@ -16,12 +16,12 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from threading import Thread
 from typing import Protocol, cast
 
+from monitor.beside import PROCESSES, started
 from monitor.errors import WorkerError
 from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
 from monitor.service.publishing import Published, Watched, published
@@ -32,9 +32,6 @@ log = logging.getLogger(__name__)
 # One that is assessed, and one that waits beside it: the worker never waits for the loop.
 _WINDOWS_PER_WORKER = 2
 _CLOSING_SECONDS = 1.0
-
-# Not a fork: the client libraries' threads and locks must not be copied, and neither must the parent's end of a pipe.
-_PROCESSES = get_context("spawn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +161,8 @@ class _Worker:
             self._process.join()
 
     def _start(self) -> None:
-        self._pipe, theirs = _PROCESSES.Pipe()
-        self._process = _PROCESSES.Process(
-            target=_work, args=(theirs, self._watched), name="shiftwatch-worker", daemon=True
-        )
-        self._process.start()
+        self._pipe, theirs = PROCESSES.Pipe()
+        self._process = started("shiftwatch-worker", _work, theirs, self._watched)
         theirs.close()
 
     def _send(self, window: Window) -> None:
