@@ -155,10 +155,8 @@ class PythonWriter:
         self._producer = self._connect()
 
     def close(self) -> None:
-        try:
-            self._producer.close(timeout=CLOSE_MILLISECONDS / 1000)
-        except KafkaError as error:
-            log.warning("closing the producer: %s", error)
+        if not _closed(self._producer):
+            _leave(self._producer)
 
     def _do(self, what: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         try:
@@ -167,16 +165,27 @@ class PythonWriter:
             raise cluster.failed(f"Kafka: cannot {what}", error) from error
 
 
+def _closed(producer: Any) -> bool:
+    try:
+        producer.close(timeout=CLOSE_MILLISECONDS / 1000)
+    except KafkaError as error:
+        log.debug("the producer does not close yet: %s", error)
+        return False
+    return True
+
+
 def _leave(producer: Any) -> None:
     """Close a producer that does not answer, and do not wait for it.
 
-    The abort drops its messages: as long as it holds any it does not close, and keeps a processor busy.
+    While it holds messages kafka-python 3.0.12 does not close: it raises, and its thread, its sockets and all that it
+    holds stay for good. The abort drops them, or else its successor or the brokers do by ending the transaction, each
+    once there are brokers again: hence it is closed again and again.
     """
 
     def close() -> None:
-        with suppress(KafkaError, TimeoutError):
-            within(CLOSE_MILLISECONDS / 1000, producer.abort_transaction)
         with suppress(KafkaError):
-            producer.close(timeout=CLOSE_MILLISECONDS / 1000)
+            producer.abort_transaction()
+        while not _closed(producer):
+            time.sleep(CLOSE_MILLISECONDS / 1000)
 
     threading.Thread(target=close, name="shiftwatch-kafka-leave", daemon=True).start()

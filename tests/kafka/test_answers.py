@@ -12,8 +12,15 @@ from connectors.kafka.topic_sink import OwnGroup
 from monitor.errors import CommitRefusedError, ConnectorError
 from tests.kafka.mock import MockCluster
 from tests.kafka.topics import mock_broker
+from tests.processes import wait_until
 
 RECORDS = [Record("results", b"key", b"value", ())]
+
+
+@pytest.fixture(autouse=True)
+def no_producer_stays_that_was_left() -> Iterator[None]:
+    yield
+    wait_until(lambda: not any(each.name.endswith("network-thread") for each in threading.enumerate()), "all closed")
 
 
 @pytest.fixture

@@ -1,16 +1,23 @@
 """A broker that is away for a while: how soon reading goes on once it is back."""
 
+import os
 import signal
+import threading
 import time
+from operator import le
 from pathlib import Path
 
 import pytest
 
-from connectors.kafka import KafkaSource, open_source, source_settings
+from connectors.kafka import KafkaSource, open_source, sink_settings, source_settings
+from connectors.kafka.driver import CommittedOffset, Partition, Record
+from connectors.kafka.python_driver import writer
+from monitor.errors import CommitRefusedError
 from tests.connectors.harness import nothing
 from tests.kafka.apache import Cluster
 from tests.kafka.conftest import require_apache
 from tests.kafka.topics import Broker
+from tests.processes import wait_until
 
 OUTAGE = 12.0
 SOON = 4.0
@@ -43,6 +50,44 @@ def test_reading_goes_on_soon_after_an_outage_however_long_it_was(tmp_path: Path
     finally:
         for source in sources:
             source.close()
+        cluster.close()
+
+
+@pytest.mark.chaos
+def test_nothing_stays_open_of_transactions_whose_broker_died_in_their_middle(tmp_path: Path) -> None:
+    """Messages that nobody answers kept a producer from closing: its thread and its sockets stayed with each outage."""
+    require_apache()
+    cluster = Cluster(tmp_path / "kafka")
+    broker = Broker(cluster)
+    broker.create("in", "results")
+    settings = {"bootstrap": broker.bootstrap, "results": "results", "transaction_timeout": "3s"}
+    made = writer(sink_settings(settings), "w")
+    offset = 0
+
+    def publish() -> None:
+        nonlocal offset
+        offset += 1
+        made.begin()
+        made.send([Record("results", b"k", os.urandom(20_000), ())] * 300)
+        made.commit({Partition("in", 0): CommittedOffset(offset, "")}, "group")
+
+    def opened() -> tuple[int, int]:
+        return threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+    try:
+        publish()
+        before = opened()
+        for _ in range(2):
+            cluster.brokers[0].stop(signal.SIGKILL)
+            back = threading.Thread(target=cluster.brokers[0].start)
+            back.start()
+            with pytest.raises(CommitRefusedError, match="no answer"):
+                publish()
+            back.join()
+            publish()
+        wait_until(lambda: all(map(le, opened(), before)), f"no more than {before} threads and descriptors")
+    finally:
+        made.close()
         cluster.close()
 
 
