@@ -11,12 +11,12 @@ from monitor.commands.connectors import open_both
 from monitor.errors import ConfigurationError, ShiftwatchError
 from monitor.events import Decoder, TimeReading
 from monitor.kinds import KINDS, Declared, kind_of, load_reference
-from monitor.performance import Decisions
+from monitor.performance import PREDICTION_ERRORS, Decisions
 from monitor.ports import ReadBack, Sink, Source
 from monitor.ports.schema import StreamSchema
 from monitor.reference import FiledReference
 from monitor.service import Shared, Watched
-from monitor.settings import Config, StreamSettings
+from monitor.settings import Config, PerformanceSettings, StreamSettings
 from monitor.shifts import Outline
 from monitor.state import StatePlan
 
@@ -136,14 +136,22 @@ def _strangers(stream: StreamSettings, schema: StreamSchema) -> Iterator[str]:
     for setting, names in (("features", stream.features.keys()), ("ignore", set(stream.ignore))):
         for name in sorted(names - known):
             yield f"{setting}: {name!r} is none of the reference's features {sorted(known)}"
-    if stream.performance is not None and stream.performance.of_two_classes and len(schema.classes) != 2:
-        yield f"performance: a threshold and costs are for two classes; the reference has {list(schema.classes)}"
     if stream.performance is not None:
-        measured = stream.performance.decisions.measures(len(schema.classes), 1)
-        for name in stream.performance.limits.keys() - measured.keys():
-            yield f"performance: {name!r} is not measured of this stream; {sorted(measured)} are"
+        yield from _unmeasured(stream.performance, schema, awaited=stream.labels is not None)
     for name in stream.alarm.classes.keys() - set(schema.classes):
         yield f"alarm.classes: {name!r} is none of the reference's classes {list(schema.classes)}"
+
+
+def _unmeasured(performance: PerformanceSettings, schema: StreamSchema, *, awaited: bool) -> Iterator[str]:
+    """What is said of the model's performance and does not apply to it."""
+    if performance.of_two_classes and len(schema.classes) != 2:
+        yield f"performance: a threshold and costs are for two classes; the reference has {list(schema.classes)}"
+    of_classes = performance.decisions.measures(len(schema.classes), 1) if schema.classes else {}
+    measured = sorted(of_classes) if schema.classes else PREDICTION_ERRORS
+    for name in sorted(performance.limits.keys() - set(measured)):
+        yield f"performance: {name!r} is not measured of this stream; {', '.join(measured)} are"
+    if not schema.classes and not awaited:
+        yield "performance: what a regressor's errors are is known by labels alone: say `labels = { wait = ... }`"
 
 
 def _outline(path: Path, schema: StreamSchema) -> Outline:

@@ -25,7 +25,7 @@ def _described(reference: RegressionReference) -> str:
 REGRESSOR = Kind(
     name="regressor",
     reference=RegressionReference,
-    settings=frozenset({"evidence", "adapt"}),
+    settings=frozenset({"evidence", "adapt", "performance"}),
     verdicts=verdicts(regression=True),
     assess=lambda window, reference, declared: assess_regression(
         window, reference, by=declared.adapt, sketches=declared.sketches

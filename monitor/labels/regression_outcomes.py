@@ -28,11 +28,10 @@ from monitor.labels.regression_outcome_message import (
 from monitor.labels.rows import Columns, unpacked
 from monitor.labels.selection import chosen_by, weighted
 from monitor.labels.values import NO_COPIES, Found, Stateless, Waiting
-from monitor.performance import MeasureValue, enough_labels, gain, prediction_errors
+from monitor.performance import PREDICTION_ERRORS, MeasureValue, enough_labels, gain, prediction_errors
 from monitor.tolerances import FEWEST_LABELS, LARGEST_NUMBER
 from monitor.version import __version__
 
-MEASURES = ("rmse", "mae", "bias")
 NOBODY: Labels = np.empty(0, dtype=np.int64)
 NO_LABELS = Found(NOBODY, np.empty(0), NOBODY, NOBODY)
 
@@ -137,7 +136,7 @@ def _usable(copies: Stateless) -> Stateless:
 def _withheld(labels: int, events: int, measured: Mapping[str, MeasureValue]) -> str:
     if not enough_labels(labels, events):
         return f"{labels:,} labels of {events:,} events: {FEWEST_LABELS} are needed"
-    if len(measured) < len(MEASURES):
+    if len(measured) < len(PREDICTION_ERRORS):
         return "all labels are as far from their predictions: they do not tell how far the others are"
     return ""
 

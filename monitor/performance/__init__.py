@@ -7,9 +7,10 @@ from monitor.performance.limits import Limit
 from monitor.performance.measure_value import MeasureValue, with_interval
 from monitor.performance.measures import Measure, Scores, measures
 from monitor.performance.realised import realised, stratum_weights
-from monitor.performance.regression_errors import Gain, enough_labels, gain, prediction_errors
+from monitor.performance.regression_errors import PREDICTION_ERRORS, Gain, enough_labels, gain, prediction_errors
 
 __all__ = [
+    "PREDICTION_ERRORS",
     "USUAL_DECISIONS",
     "CalibrationError",
     "Decisions",

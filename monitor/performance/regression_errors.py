@@ -28,6 +28,9 @@ from monitor.arrays import Vector
 from monitor.performance.measure_value import MeasureValue
 from monitor.tolerances import FEWEST_LABELS, INTERVAL_LEVEL
 
+PREDICTION_ERRORS = ("rmse", "mae", "bias")
+"""What is measured of a regressor, by name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gain:

@@ -1,11 +1,12 @@
 """One typed configuration."""
 
-from monitor.settings.config import Config, StreamSettings, load
+from monitor.settings.config import Config, PerformanceSettings, StreamSettings, load
 from monitor.settings.looking_on import OtlpSettings, ServerSettings
 
 __all__ = [
     "Config",
     "OtlpSettings",
+    "PerformanceSettings",
     "ServerSettings",
     "StreamSettings",
     "load",

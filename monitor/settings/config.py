@@ -172,7 +172,8 @@ class AlarmSettings:
 
 @dataclass(frozen=True, slots=True)
 class PerformanceSettings(Decisions):
-    """What is decided by the scores, and limits such as `roc_auc = { below = 0.8 }`: beyond one there is an alarm."""
+    """What is decided by the scores, and limits such as `roc_auc = { below = 0.8 }`: beyond one there is an alarm. Of a
+    regressor, limits of its errors, which labels tell."""
 
     accuracy: Limit | None = None
     brier: Limit | None = None
@@ -185,6 +186,10 @@ class PerformanceSettings(Decisions):
     macro_f1: Limit | None = None
     macro_roc_auc: Limit | None = None
     macro_average_precision: Limit | None = None
+    rmse: Limit | None = None
+    mae: Limit | None = None
+    bias: Limit | None = None
+    """Label minus prediction, on average."""
 
     @property
     def decisions(self) -> Decisions:

@@ -27,11 +27,11 @@ from monitor.labels.regression_outcome_message import json_schema
 from monitor.labels.rows import ids
 from monitor.labels.store import LabelStore
 from monitor.labels.values import NO_COPIES, Arrived, Awaited, Stateless
-from monitor.performance import gain, prediction_errors
+from monitor.performance import Limit, gain, prediction_errors
 from monitor.reference import RegressionReference
 from monitor.service.loop import Pace, Service
 from monitor.service.publishing import Watched
-from monitor.state import WindowSeen
+from monitor.state import StatePlan, WindowSeen
 from monitor.windows import CountPlan, Window, WindowKey, WindowSummary
 from tests.labels.test_outcomes import Crash, Crashing
 from tests.service import regression_streams as streams
@@ -300,6 +300,20 @@ def test_each_window_has_one_outcome_and_one_of_each_segment_in_the_order_of_the
     assert {one["window"] for one in found if one["applied"]} == recommended
     assert whole[-1]["correction"]["finding"] == "helped"
     assert whole[-1]["performance"]["rmse"]["realised"] > 3 * whole[0]["performance"]["rmse"]["realised"]
+
+
+def test_labels_that_show_errors_beyond_the_limit_raise_an_alarm(tmp_path: Path) -> None:
+    calm, doubled = (
+        events(2, 1, labelled=0.5, late_labels=True),
+        events(6, 2, labelled=0.5, factors=streams.DOUBLED, first=2, late_labels=True),
+    )
+    sink, limits = MemorySink(), {"rmse": Limit(above=2 * streams.reference().error)}
+    states = StatePlan(limits=limits, awaiting=True)
+    service({"p": records(countries([*calm, *doubled]))}, sink, tmp_path / "labels.sqlite", states=states).run()
+    (alarm,) = [one for value in sink.log.values("alarms") if not (one := json.loads(value))["segment"]]
+    assert (alarm["series"], alarm["state"]) == ("rmse by labels", "raised")
+    whole = [one for one in outcomes_in(sink.log.values("results")) if not one["segment"]]
+    assert alarm["since"] == whole[2]["start"]  # the first in which prices followed other lines
 
 
 @settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
