@@ -9,12 +9,14 @@ import pytest
 
 from connectors.memory import MemoryLog
 from monitor.assessment.message import FigurePart
+from monitor.commands.streams import watched_now
+from monitor.errors import ConfigurationError
 from monitor.labels.outcome_message import Performed
 from monitor.observers import Track
 from monitor.performance import Limit, MeasureValue
 from monitor.settings.config import load
 from monitor.state import Seen, StatePlan, WindowSeen, concerns_of
-from tests.service import streams
+from tests.service import regression_streams, streams
 from tests.settings.test_config import GOOD, problems, written
 from tests.state.test_states import run, taken_up
 from tests.state.windows import outcome, seen
@@ -93,3 +95,44 @@ def test_limits_are_said_by_measure(tmp_path: Path, table: str, problem: str) ->
     assert settings is not None
     assert settings.limits == {"roc_auc": Limit(below=0.8)}
     assert settings.decisions.threshold == 0.3
+
+
+AWAITED = 'labels = { wait = "2m", store = "labels.sqlite" }'
+
+
+@pytest.mark.parametrize(
+    ("labels", "table", "problem"),
+    [
+        (AWAITED, "rmse = { above = 3.0 }\nbias = { below = -1.0, above = 1.0 }", ""),
+        ("", "mae = { above = 3.0 }", "is known by labels alone"),
+        (AWAITED, "roc_auc = { below = 0.8 }", "'roc_auc' is not measured of this stream; rmse, mae, bias are"),
+        (AWAITED, "threshold = 0.5", "a threshold and costs are for two classes"),
+    ],
+)
+def test_limits_of_a_regressor_are_those_of_its_errors(tmp_path: Path, labels: str, table: str, problem: str) -> None:
+    regression_streams.reference().save(tmp_path / "prices.ref")
+    path = tmp_path / "shiftwatch.toml"
+    path.write_text(
+        f"""
+[source]
+url = "jsonl:events.jsonl"
+
+[sink]
+url = "jsonl:results.jsonl"
+
+[streams.prices]
+reference = "prices.ref"
+window = {{ size = "1m", lateness = "1s" }}
+{labels}
+
+[streams.prices.performance]
+{table}
+""",
+        encoding="utf-8",
+    )
+    if problem:
+        with pytest.raises(ConfigurationError, match=problem):
+            watched_now(load(path))
+        return
+    limits = watched_now(load(path))["prices"].states.limits
+    assert limits == {"rmse": Limit(above=3.0), "bias": Limit(below=-1.0, above=1.0)}
