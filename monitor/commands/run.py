@@ -26,6 +26,7 @@ from monitor.service import (
     Observer,
     Opened,
     Pace,
+    Reassigned,
     Service,
     Watched,
     Workers,
@@ -157,6 +158,8 @@ def watch(
         def tell(happening: Happening) -> None:
             for observer in everybody:
                 observer(happening)
+            if isinstance(happening, Reassigned):  # after a refused commit, too: windows were dropped
+                give_back_freed_memory()
 
         def run_until_renewed() -> None:
             gc.collect()  # what an outage or another reference ended is in cycles, with all of its windows

@@ -37,9 +37,11 @@ def keep_freed_memory() -> None:
 
 
 def give_back_freed_memory() -> None:
-    """Hand back to the system what is free between blocks that are in use, which glibc does not do by itself.
+    """Have glibc hand all free pages back, also those between blocks that are in use, which it keeps for good.
 
-    After references were loaded and moved to where all processes see them, that is as much as they are.
+    After references were loaded and moved to where all processes see them, that is as much as they are. And when
+    reading begins anew, windows that were open are gone, and others are filled as fast as can be read: the heap is left
+    with more holes each time, some 3 MB an outage with thirty streams (malloc_trim(3)).
     """
     with suppress(AttributeError):  # the C library is another
         ctypes.CDLL(None).malloc_trim(0)
