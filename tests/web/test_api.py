@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -146,6 +147,20 @@ def test_many_may_wait_at_once(story: Story) -> None:
             return [one.status_code for one in await asyncio.gather(*asked)]
 
     assert asyncio.run(ask()) == [200] * 50
+
+
+def test_a_stream_whose_name_has_slashes_is_reached_like_any_other() -> None:
+    story = Story(stream="team/fraud v3")
+    story.window()
+    with client_of(story) as client:
+        (listed,) = client.get("/api/streams").json()
+        assert listed["stream"] == "team/fraud v3"
+        links = re.findall(r'href="(/streams/[^"]+)"', client.get("/").text)
+        assert links
+        assert all(link.startswith("/streams/team%2Ffraud%20v3") for link in links)
+        for path in ("", "/windows", "/result", "/recalibration"):
+            assert client.get(f"/api/streams/team%2Ffraud%20v3{path}").status_code == 200, path
+        assert [client.get(link).status_code for link in links] == [200] * len(links)
 
 
 @pytest.mark.parametrize(
