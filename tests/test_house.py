@@ -13,8 +13,8 @@ SOURCES = sorted(path for package in ("monitor", "connectors") for path in (ROOT
 ROOMS = sorted(path.parent for path in (ROOT / "monitor").glob("*/__init__.py"))
 
 TOP_LEVEL = {
-    "README.md", "__init__.py", "__main__.py", "arrays.py", "beside.py", "calibration.py", "errors.py", "limits.py",
-    "py.typed", "quality.py", "sampling.py", "tolerances.py", "version.py",
+    "README.md", "__init__.py", "__main__.py", "arrays.py", "calibration.py", "errors.py", "limits.py",
+    "py.typed", "processes.py", "quality.py", "sampling.py", "tolerances.py", "version.py",
 }  # fmt: skip
 FOUNDATION = {f"monitor.{name}" for name in ("arrays", "errors", "limits", "tolerances", "version")}
 """Words that every module uses: types of arrays, errors, and numbers that have a name."""

@@ -21,8 +21,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Protocol, cast
 
-from monitor.beside import PROCESSES, started
 from monitor.errors import WorkerError
+from monitor.processes import CONTEXT, started
 from monitor.service.memory import collect_garbage_rarely, keep_freed_memory
 from monitor.service.publishing import Published, Watched, published
 from monitor.windows import Window
@@ -161,7 +161,7 @@ class _Worker:
             self._process.join()
 
     def _start(self) -> None:
-        self._pipe, theirs = PROCESSES.Pipe()
+        self._pipe, theirs = CONTEXT.Pipe()
         self._process = started("shiftwatch-worker", _work, theirs, self._watched)
         theirs.close()
 

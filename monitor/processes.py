@@ -15,12 +15,12 @@ from threading import Thread
 from typing import Any
 
 # Not a fork: the client libraries' threads and locks must not be copied, and neither must the parent's end of a pipe.
-PROCESSES = get_context("spawn")
+CONTEXT = get_context("spawn")
 
 
 def started(name: str, work: Callable[..., None], *arguments: Any) -> SpawnProcess:
     """A process that does the work; whatever becomes of this one, it does not outlive it."""
-    process = PROCESSES.Process(target=_live, args=(_Packed(work, arguments),), name=name, daemon=True)
+    process = CONTEXT.Process(target=_live, args=(_Packed(work, arguments),), name=name, daemon=True)
     process.start()
     return process
 
