@@ -51,11 +51,11 @@ def size(path: Path | None) -> int:
     return path.stat().st_size if path is not None and path.exists() else 0
 
 
-def wait_until(reached: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+def wait_until(reached: Callable[[], bool], what: str, seconds: float = 60.0, pause: float = 0.01) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.01)
+        time.sleep(pause)
 
 
 def children(process: Process) -> list[int]:

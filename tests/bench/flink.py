@@ -40,6 +40,7 @@ def run(kafka: Cluster, cluster: FlinkCluster, folder: Path, topic: str, paralle
     sink = f'url = "kafka://{kafka.bootstrap}/{name}-results"\ndead_letters = "{name}-dead"'
     path = folder / f"{name}.toml"
     path.write_text(config(source, sink))
+    cluster.ready()
     before = cluster.processor_seconds()
     job = cluster.submit(path, "--parallelism", str(parallelism))
     want = (folder / "want.jsonl").read_bytes().splitlines()

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from tests.kafka.conftest import require_apache
 from tests.kafka.topics import Broker, read
 from tests.processes import wait_until
 
-PATIENCE = 600.0
+PATIENCE = 300.0
 
 
 class Trickle:
@@ -96,13 +96,35 @@ class Run:
     def taken_up(self) -> None:
         """Wait until it gets on: until it completes checkpoints again."""
         before = self.cluster.checkpoints(self.job)
-        wait_until(lambda: self.cluster.checkpoints(self.job) >= before + 2, "checkpoints", PATIENCE)
+        self._wait(lambda: self.cluster.checkpoints(self.job) >= before + 2, "checkpoints")
+
+    def published(self, count: int) -> None:
+        """Wait until there are so many results."""
+        self._wait(lambda: len(read(self.kafka.bootstrap, "results")) >= count, f"{count} results")
+
+    def _restarted(self, before: int) -> None:
+        """Flink has missed what was killed, so that checkpoints from now on are those of what took its place."""
+        self._wait(lambda: self.cluster.checkpoints(self.job, "restored") > before, "a restart")
+
+    def _wait(self, reached: Callable[[], bool], what: str) -> None:
+        def tended() -> bool:
+            self.cluster.tend()
+            return reached()
+
+        try:
+            wait_until(tended, what, PATIENCE, pause=0.5)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.cluster.account(self.job)}") from error
 
     def kill_python(self) -> None:
+        restored = self.cluster.checkpoints(self.job, "restored")
         assert self.cluster.kill_python(), "no worker runs Python"
+        self._restarted(restored)
 
     def kill_task_manager(self) -> None:
+        restored = self.cluster.checkpoints(self.job, "restored")
         self.cluster.kill_worker()
+        self._restarted(restored)
 
     def outage(self) -> None:
         """The broker is killed, and is away for longer than a partition may be silent."""
@@ -120,14 +142,14 @@ class Run:
 @pytest.mark.chaos
 @pytest.mark.timeout(1_800)
 def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
-    kafka: Cluster, cluster: FlinkCluster, tmp_path: Path
+    cluster: FlinkCluster, kafka: Cluster, tmp_path: Path
 ) -> None:
     world, broker, rng = SpreadWorld(EVENTS), Broker(kafka), random.Random(1)
     world.save(tmp_path)
     broker.create("events", partitions=PARTITIONS)
     broker.create("results", "dead", "alarms")
     broker.create("feed", "states", cleanup_policy="compact")
-    feed = Trickle(kafka.bootstrap, "events", world)
+    feed, replay = Trickle(kafka.bootstrap, "events", world), replaying(tmp_path)
     run = Run(tmp_path, kafka, cluster)
     run.taken_up()
     for disturb in (
@@ -136,15 +158,13 @@ def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
         lambda: run.rescale(1),
         run.outage,
         lambda: run.rescale(4),
-        run.kill_python,
-        run.kill_task_manager,
     ):
         time.sleep(rng.uniform(0.0, 2.0))
         disturb()
         run.taken_up()
     feed.finish()
-    want = replayed(tmp_path)
-    wait_until(lambda: len(read(kafka.bootstrap, "results")) >= len(want), f"{len(want)} results", PATIENCE)
+    want = replayed(tmp_path, replay)
+    run.published(len(want))
     run.taken_up()  # time for a second answer, if there were to be one
     got = Counter(record.value for record in read(kafka.bootstrap, "results"))
     assert got == Counter(want)
@@ -158,10 +178,15 @@ EVENTS, MOST = 1_000_000, 50_000
 """The windows of the second half have more events than are kept: the others are counted."""
 
 
-def replayed(folder: Path) -> list[bytes]:
-    """What a replay says with the same numpy, but for the window of the last events: nothing closes it in a topic."""
+def replaying(folder: Path) -> "subprocess.Popen[str]":
+    """A replay of the same records with the same numpy."""
     (folder / "replay.toml").write_text(config('url = "jsonl:events"', 'url = "jsonl:unused.jsonl"', MOST))
     command = [str(python()), "-m", "monitor", "replay", "replay.toml", "-o", "want.jsonl"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    return subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+
+
+def replayed(folder: Path, replay: "subprocess.Popen[str]") -> list[bytes]:
+    """What it says, but for the window of the last events: nothing closes it in a topic."""
+    _, errors = replay.communicate(timeout=PATIENCE)
+    assert replay.returncode == 0, errors[-3000:]
     return closed_by_watermark(folder / "want.jsonl")
