@@ -84,6 +84,8 @@ class FlinkCluster:
         (conf / "config.yaml").write_text(_RECOMMENDED.read_text() + ours)
         for file in (_distribution() / "conf").glob("log4j*"):
             (conf / file.name).write_bytes(file.read_bytes())
+        self.ended = 0
+        """TaskManagers that have ended by themselves."""
         self._started = 0
         self.manager = self._start("jobmanager")
         self.workers = [self._start("taskmanager") for _ in range(managers)]
@@ -136,6 +138,7 @@ class FlinkCluster:
     def tend(self) -> None:
         """Start again what has ended by itself."""
         ended = [worker for worker in self.workers if worker.poll() is not None]
+        self.ended += len(ended)
         for worker in ended:
             _end(worker)
             self.workers[self.workers.index(worker)] = self._start("taskmanager")
@@ -150,7 +153,7 @@ class FlinkCluster:
                 threads = self.ask(f"/taskmanagers/{manager['id']}/thread-dump")["threadInfos"]
                 stand = (each for each in threads if each["threadName"].startswith((*tasks, "pool-")))
                 said += [each["stringifiedThreadInfo"] for each in stand]
-        return "\n".join([*said, f"TaskManagers started: {self._started - 1}"])
+        return "\n".join(said)
 
     def stop(self, job: str) -> str:
         """Stop a job with a savepoint; says where it is. Asked again where a task was just being restarted."""
@@ -190,16 +193,16 @@ class FlinkCluster:
         ticks = sum(_ticks(pid) for worker in self.workers for pid in _session(worker.pid))
         return ticks / os.sysconf("SC_CLK_TCK")
 
-    def kill_python(self) -> int:
-        """SIGKILL one of the workers' Python processes."""
+    def kill_python(self, how: signal.Signals = signal.SIGKILL) -> int:
+        """Kill or stop the first of the workers' Python processes; says how many there were."""
         found = self._python()
         if found:
-            os.kill(found[0], signal.SIGKILL)
+            os.kill(found[0], how)
         return len(found)
 
-    def kill_worker(self) -> None:
+    def kill_worker(self, which: int = 0) -> None:
         """SIGKILL a TaskManager with all its processes, as a container would go, and start another."""
-        gone = self.workers.pop(0)
+        gone = self.workers.pop(which)
         _end(gone)
         self.workers.append(self._start("taskmanager"))
 

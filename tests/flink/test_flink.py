@@ -121,6 +121,14 @@ class Run:
         assert self.cluster.kill_python(), "no worker runs Python"
         self._restarted(restored)
 
+    def freeze_python(self) -> None:
+        """A worker no longer answers, and soon its task has to be cancelled: a TaskManager is killed."""
+        restored = self.cluster.checkpoints(self.job, "restored")
+        assert self.cluster.kill_python(signal.SIGSTOP), "no worker runs Python"
+        self.cluster.kill_worker(-1)
+        self._wait(lambda: self.cluster.ended > 0, "Flink to end the TaskManager of a task that does not end")
+        self._restarted(restored)
+
     def kill_task_manager(self) -> None:
         restored = self.cluster.checkpoints(self.job, "restored")
         self.cluster.kill_worker()
@@ -144,14 +152,8 @@ class Run:
 def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
     cluster: FlinkCluster, kafka: Cluster, tmp_path: Path
 ) -> None:
-    world, broker, rng = SpreadWorld(EVENTS), Broker(kafka), random.Random(1)
-    world.save(tmp_path)
-    broker.create("events", partitions=PARTITIONS)
-    broker.create("results", "dead", "alarms")
-    broker.create("feed", "states", cleanup_policy="compact")
-    feed, replay = Trickle(kafka.bootstrap, "events", world), replaying(tmp_path)
-    run = Run(tmp_path, kafka, cluster)
-    run.taken_up()
+    world, rng = SpreadWorld(EVENTS), random.Random(1)
+    run, feed, replay = begun(world, cluster, kafka, tmp_path)
     for disturb in (
         run.kill_python,
         run.kill_task_manager,
@@ -162,16 +164,22 @@ def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
         time.sleep(rng.uniform(0.0, 2.0))
         disturb()
         run.taken_up()
-    feed.finish()
-    want = replayed(tmp_path, replay)
-    run.published(len(want))
-    run.taken_up()  # time for a second answer, if there were to be one
-    got = Counter(record.value for record in read(kafka.bootstrap, "results"))
-    assert got == Counter(want)
+    want = compared(run, feed, replay, tmp_path)
     assert 0 < sum(b'"sampled"' in result for result in want) < len(want)
     places = Counter(record.key for record in read(kafka.bootstrap, "dead"))
     assert len(places) == world.rejected
     assert set(places.values()) == {1}
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(1_800)
+def test_a_worker_that_no_longer_answers_costs_its_task_manager_and_not_the_job(
+    cluster: FlinkCluster, kafka: Cluster, tmp_path: Path
+) -> None:
+    run, feed, replay = begun(SpreadWorld(100_000), cluster, kafka, tmp_path)
+    run.freeze_python()
+    run.taken_up()
+    compared(run, feed, replay, tmp_path)
 
 
 EVENTS, MOST = 1_000_000, 50_000
@@ -190,3 +198,29 @@ def replayed(folder: Path, replay: "subprocess.Popen[str]") -> list[bytes]:
     _, errors = replay.communicate(timeout=PATIENCE)
     assert replay.returncode == 0, errors[-3000:]
     return closed_by_watermark(folder / "want.jsonl")
+
+
+def begun(
+    world: SpreadWorld, cluster: FlinkCluster, kafka: Cluster, folder: Path
+) -> "tuple[Run, Trickle, subprocess.Popen[str]]":
+    """A job that has completed checkpoints, what feeds it, and a replay of the same records."""
+    broker = Broker(kafka)
+    world.save(folder)
+    broker.create("events", partitions=PARTITIONS)
+    broker.create("results", "dead", "alarms")
+    broker.create("feed", "states", cleanup_policy="compact")
+    feed, replay = Trickle(kafka.bootstrap, "events", world), replaying(folder)
+    run = Run(folder, kafka, cluster)
+    run.taken_up()
+    return run, feed, replay
+
+
+def compared(run: Run, feed: Trickle, replay: "subprocess.Popen[str]", folder: Path) -> list[bytes]:
+    """All results of the replay, which are those of the job, each once."""
+    feed.finish()
+    want = replayed(folder, replay)
+    run.published(len(want))
+    run.taken_up()  # time for a second answer, if there were to be one
+    got = Counter(record.value for record in read(run.kafka.bootstrap, "results"))
+    assert got == Counter(want)
+    return want
