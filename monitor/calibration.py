@@ -173,13 +173,30 @@ def choose(
     best = min(losses, key=lambda name: float(losses[name].mean()))
     for name, each in losses.items():
         excess = each - losses[best]
-        if name == best or excess.mean() <= SIMPLER_CALIBRATION * excess.std() / np.sqrt(excess.size):
+        error = min(float(excess.std()), claimed_spread(trials[name], trials[best])) / np.sqrt(excess.size)
+        if name == best or excess.mean() <= SIMPLER_CALIBRATION * error:
             break
     raw = {} if margins else {"none": log_loss(_floored(rows), classes)}
     whole = rows.shape[0] == labels.size
     out = trials[name] if whole else _out_of_sample(posteriors, labels, name, seed)
     chosen = _with_everything(posteriors, labels, name, seed, out)
     return chosen, raw | {name: float(each.mean()) for name, each in losses.items()}
+
+
+def claimed_spread(simpler: Matrix, best: Matrix) -> float:
+    """The standard deviation of the excess of an event's log loss, if the simpler posteriors q are right.
+
+    With d_iy = log(best_iy / q_iy), the excess of event i if its class is y,
+
+        mean_i ( sum_y q_iy d_iy^2 - (sum_y q_iy d_iy)^2 )
+
+    is the variance of a score test: that of the hypothesis, not of the data. Posteriors that are too sure of themselves
+    have few losses, and large ones, by whose spread nothing would ever refute them; they claim to have none.
+    """
+    q = _floored(simpler)
+    excess = np.log(_floored(best)) - np.log(q)
+    mean = row_sums(q * excess)
+    return float(np.sqrt(np.maximum(row_sums(q * excess**2) - mean**2, 0.0).mean()))
 
 
 def balance(posteriors: Matrix, prevalence: Vector) -> Vector:
@@ -264,6 +281,41 @@ def _fit_softmax(z: Matrix, labels: Labels, shared_slope: bool, biased: bool) ->
         "slopes": np.broadcast_to(theta[:slopes], k).copy(),
         "intercepts": theta[slopes:] if biased else np.zeros(k),
     }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sharpness:
+    """How sure posteriors are made, and of which classes: softmax(s log p + b)."""
+
+    slope: float
+    shifts: Vector
+
+    def __call__(self, posteriors: Matrix) -> Matrix:
+        return _softmax(self.slope * np.log(_floored(posteriors)) + self.shifts)
+
+
+def sharpened(posteriors: Matrix, wanted: Matrix) -> Sharpness:
+    """The map of posteriors p that comes nearest to others q of the same events: the s, b of the smallest
+
+        - mean_i sum_c q_ic log softmax(s log p_i + b)_c,
+
+    which is convex. Where p is q they are 1 and 0; at the minimum the mean of each class is that of q, as EM wants of
+    posteriors (`balance`), and p is as sure as q bears out.
+    """
+    z, prevalence = np.log(_floored(posteriors)), wanted.mean(axis=0)
+
+    def loss(theta: Vector) -> tuple[float, Vector]:
+        u = z * theta[0] + theta[1:]
+        most = row_maxima(u)
+        said = _softmax(u)
+        nats = float((most + np.log(row_sums(np.exp(u - most[:, None]))) - row_sums(wanted * u)).mean())
+        slope = float(np.vdot(said - wanted, z)) / len(z)
+        return nats, np.concatenate([[slope], said.mean(axis=0) - prevalence])
+
+    start = np.concatenate([[1.0], np.zeros(prevalence.size)])
+    bounds = [(1e-3, None), *[(None, None)] * prevalence.size]
+    theta = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return Sharpness(float(theta[0]), theta[1:])
 
 
 def _likelihood(z: Matrix, labels: Labels) -> tuple[float, Matrix]:

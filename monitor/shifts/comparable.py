@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from monitor.arrays import Matrix, Vector
+from monitor.calibration import Sharpness, sharpened
 from monitor.limits import REFERENCES_READY
 from monitor.priors import HoldOut
 from monitor.shifts.blocks import Blocks
@@ -110,15 +111,27 @@ def comparable_posteriors(posteriors: Matrix, reference: ShiftReference, resolut
 
     Where that is coarser than the reference's own, the posterior of a class is multiplied by what it is worth to the
     reference's events whose score of the class is written alike: a calibration may tell apart what a score of 1.000
-    says of 1 - 1e-4 and 1 - 1e-9, and the calibrated mean is not the mean of the calibrated.
+    says of 1 - 1e-4 and 1 - 1e-9, and the calibrated mean is not the mean of the calibrated. Of several classes that
+    mends each by itself: `Sharpness` mends what they say together.
     """
     scores = reference_written(reference).scores
-    coarse = reference.calibrated(scores.at(posteriors, resolution.scores))
     if reference.margins or resolution.scores >= scores.own:
-        return coarse
-    tables = zip(_worth(reference, resolution.scores), cells_at(posteriors, resolution.scores).T, strict=True)
+        return reference.calibrated(scores.at(posteriors, resolution.scores))
+    worth = _worth_of(posteriors, reference, resolution.scores)
+    return worth if worth.shape[1] == 2 else _sharpness(reference, resolution.scores)(worth)
+
+
+def _worth_of(posteriors: Matrix, reference: ShiftReference, resolution: int) -> Matrix:
+    coarse = reference.calibrated(reference_written(reference).scores.at(posteriors, resolution))
+    tables = zip(_worth(reference, resolution), cells_at(posteriors, resolution).T, strict=True)
     worth = coarse * np.column_stack([cells.at(column, 1.0) for cells, column in tables])
     return np.asarray(worth / worth.sum(axis=1, keepdims=True))
+
+
+@lru_cache(maxsize=REFERENCES_READY)
+def _sharpness(reference: ShiftReference, resolution: int) -> Sharpness:
+    """Of what the reference's own scores are worth at the resolution, to what they say."""
+    return sharpened(_worth_of(reference.raw, reference, resolution), reference.calibrated(reference.raw))
 
 
 @lru_cache(maxsize=REFERENCES_READY)

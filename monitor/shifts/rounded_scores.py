@@ -140,14 +140,15 @@ def decimals_of(posteriors: Matrix) -> int:
 def whole_numbers(posteriors: Matrix, resolution: int) -> tuple[Labels, Flags]:
     """Scores in units of their last decimal, and which rows were written with so many.
 
-    Rounded shares of several classes sum to 1 + j / 10^d, and may have been divided by it since: each j is tried. Where
+    Rounded shares of several classes sum to 1 + j / 10^d, and may have been divided by it since: each j is tried. Those
+    of two classes sum to 1: of a model with a dozen distinct scores, most rows may seem to be divided by chance. Where
     most rows were written more finely, those that seem to be so were not either: all are rounded as they are.
     """
     units = 10**resolution
     scaled = posteriors * units
     as_they_are = np.rint(scaled)
     whole, exact = as_they_are.copy(), _near(scaled, as_they_are, units)
-    for j in range(1, posteriors.shape[1] // 2 + 1):
+    for j in range(1, posteriors.shape[1] // 2 + 1 if posteriors.shape[1] > 2 else 1):
         for total in (units - j, units + j):
             left = np.flatnonzero(~exact)
             if not left.size:

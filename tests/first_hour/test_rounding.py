@@ -151,6 +151,29 @@ def test_a_model_that_is_certain_of_all_it_says_is_stable_however_its_scores_are
     assert verdicts.count("stable") >= 7, verdicts
 
 
+@cache
+def sure_of_seven() -> tuple[Reference, np.ndarray]:
+    """Naive Bayes on inputs that repeat each other: far too sure, and of several classes at once."""
+    x, y = make_classification(
+        16_000, 20, n_informative=6, n_redundant=14, n_classes=7, n_clusters_per_class=1, class_sep=3.0, random_state=3
+    )
+    said = GaussianNB().fit(x[:2_000], y[:2_000]).predict_proba(x)
+    reference = Reference.fit(said[2_000:6_000], y[2_000:6_000], calibration="matrix", estimator="em")
+    return reference, said[6_000:]
+
+
+@pytest.mark.parametrize("how", ["exact", "4 decimals", "3 decimals"])
+def test_a_model_of_seven_classes_that_is_too_sure_is_stable_however_its_scores_are_written(how: str) -> None:
+    """What a calibration makes of several small scores together is not what it makes of each."""
+    reference, said = sure_of_seven()
+    windows = [said[1_000 * k : 1_000 * (k + 1)] for k in range(10)]
+    found = [assess(Window.of(WRITTEN[how](rows)), reference) for rows in windows]
+    assert [one.verdict for one in found].count("stable") >= 9
+    for one, rows in zip(found, windows, strict=True):
+        exact = assess(Window.of(rows), reference).prevalence.priors
+        np.testing.assert_allclose(one.prevalence.priors, exact, atol=0.005)
+
+
 def test_a_class_mix_that_moved_is_still_seen_through_three_decimals() -> None:
     x, y = events(17_000)
     model = MODELS["boosted trees"].fit(x[:2_000], y[:2_000])
@@ -199,6 +222,13 @@ def test_single_precision_of_scores_that_are_all_but_certain_keeps_what_the_smal
     single = raw.astype(np.float32).astype(np.float64)
     for rows in (single, 2 * single):  # whatever they sum to
         np.testing.assert_allclose(1 - known.at(rows, SINGLE)[:, 1], small, rtol=1e-6, atol=1e-16)
+
+
+def test_a_dozen_scores_that_seem_to_be_divided_by_chance_are_rounded_as_they_are() -> None:
+    """0.79237682 and 0.20762318 are 0.792376 and 0.207623 divided by their sum, to seven digits."""
+    raw = np.tile([[0.79237682, 0.20762318], [0.74154125, 0.25845875]], (100, 1))
+    known = rounded_scores(raw)
+    np.testing.assert_array_equal(known.at(raw, 6), known.at(np.round(raw, 6), 6))
 
 
 @pytest.mark.parametrize("decimals_written", [3, 4, 5, 6])

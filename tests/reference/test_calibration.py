@@ -104,3 +104,49 @@ def test_the_same_seed_gives_the_same_map():
 def test_an_unknown_method_is_named_with_the_known_ones():
     with pytest.raises(InputError, match=r"bias-corrected-temperature.*'magic'"):
         calibration.fit(*world(50)[:2], "magic")
+
+
+def overconfident(events, seed):
+    """Two classes whose scores lean towards the truth, and are twice too sure of it."""
+    rng = np.random.default_rng(seed)
+    log_odds = rng.normal(0, 2.5, events)
+    labels = (rng.random(events) < 1 / (1 + np.exp(-log_odds))).astype(int)
+    positive = 1 / (1 + np.exp(-2 * log_odds))
+    return np.column_stack([1 - positive, positive]), labels
+
+
+def test_two_hundred_events_are_enough_to_see_that_a_model_is_far_too_sure():
+    chosen = [calibration.choose(*overconfident(200, seed), "auto", 0)[0].calibration.method for seed in range(10)]
+    assert "balanced" not in chosen
+
+
+def test_two_hundred_events_are_too_few_to_doubt_a_model_that_is_right():
+    kept = 0
+    for seed in range(10):
+        posteriors, labels, _ = world(200, seed)
+        kept += calibration.choose(posteriors, labels, "auto", 0)[0].calibration.method == "balanced"
+    assert kept >= 8
+
+
+def test_what_simpler_posteriors_claim_of_their_losses_is_the_spread_if_they_are_right():
+    q, best = (world(50, seed)[0] for seed in (1, 2))
+    variances = []
+    for own, other in zip(q, best, strict=True):
+        excess = np.log(other / own)
+        variances.append(sum(own * excess**2) - sum(own * excess) ** 2)
+    assert calibration.claimed_spread(q, best) == pytest.approx(np.sqrt(np.mean(variances)))
+
+
+def test_posteriors_that_are_what_is_wanted_stay_as_they_are():
+    posteriors, _, _ = world(500)
+    assert calibration.sharpened(posteriors, posteriors)(posteriors) == pytest.approx(posteriors, abs=1e-6)
+
+
+@given(seed=st.integers(0, 1000), sharpness=st.floats(0.3, 3))
+@settings(max_examples=20, deadline=None)
+def test_blunted_posteriors_get_the_mean_of_those_that_are_wanted_and_come_nearer_to_them(seed, sharpness):
+    wanted, _, _ = world(300, seed)
+    blunt = wanted**sharpness / (wanted**sharpness).sum(axis=1, keepdims=True)
+    mended = calibration.sharpened(blunt, wanted)(blunt)
+    assert mended.mean(axis=0) == pytest.approx(wanted.mean(axis=0), abs=1e-3)
+    assert mended == pytest.approx(wanted, abs=0.02)
