@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from monitor import Reference, Window, assess
+from tests.priors.papers import Contamination
 
 CENTRES = np.array([[0.0, 0, 0, 0], [3, 0, 1, 0], [0, 3, 0, 1]])
 FAR = np.array([-5.0, -5, 5, 0])
@@ -50,6 +51,32 @@ def test_the_shares_of_the_known_classes_hold_however_many_events_are_none_of_th
         assert ((found.prevalence.lower <= MIX) & (found.prevalence.upper >= MIX)).sum() >= 2
     assert held >= 8
     assert off < 0.02
+
+
+@pytest.fixture(scope="module")
+def figure_1() -> tuple[Contamination, Reference]:
+    """Five Gaussian classes in five dimensions, and the reference of a model of them (dussap, figure 1)."""
+    world = Contamination.draw(0, 5, 4_000, [])
+    scores = world.model.predict_proba(world.source)
+    return world, Reference.fit(scores, world.source_labels, world.source, estimator="em")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+@pytest.mark.parametrize("kind", ["background", "far", "middle"])
+def test_noise_of_any_kind_leaves_the_shares_of_five_known_classes_and_is_counted_itself(
+    figure_1: tuple[Contamination, Reference], kind: str, share: float
+) -> None:
+    world, reference = figure_1
+    both = np.vstack([world.window, world.noise(kind, round(4_000 * share / (1 - share)))])
+    found = assess(Window.of(world.model.predict_proba(both), both), reference)
+    assert found.verdict == "unknown-class"
+    assert found.unknown is not None
+    assert found.unknown.lower <= share <= found.unknown.upper
+    assert np.abs(found.prevalence.priors - world.truth).sum() / 2 < 0.03
+    assert ((found.prevalence.lower <= world.truth) & (world.truth <= found.prevalence.upper)).sum() >= 4
+    # What scores alone say is off by more, and by far more the more noise there is.
+    assert np.abs(found.estimates["em"].priors - world.truth).sum() / 2 > 0.3 * share
+    assert not found.recalibration.apply
 
 
 def test_events_between_the_classes_are_counted_only_where_no_class_was(
