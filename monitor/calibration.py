@@ -314,7 +314,7 @@ def sharpened(posteriors: Matrix, wanted: Matrix) -> Sharpness:
 
     start = np.concatenate([[1.0], np.zeros(prevalence.size)])
     bounds = [(1e-3, None), *[(None, None)] * prevalence.size]
-    theta = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    theta = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return Sharpness(float(theta[0]), theta[1:])
 
 

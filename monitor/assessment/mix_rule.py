@@ -101,7 +101,8 @@ def held_against(
     p, pi = priors[free] / priors[free].sum(), source[free] / source[free].sum()
     if left_out.any():
         p_values[free] = _p_values(p, pi, variances[free] / priors[free].sum() ** 2, events, hold_out_events)
-    factors = np.maximum(p / pi, pi / np.maximum(p, np.finfo(np.float64).tiny))
+    # A class that no event shows may still be half of one.
+    factors = np.maximum(p / pi, pi / np.maximum(p, 0.5 / max(events, 1)))
     wanted = np.array([rule.factor if rules[y].factor is None else rules[y].factor for y in free])
     beyond = p_values[free] < levels[free]
     counts = (factors >= wanted) & beyond

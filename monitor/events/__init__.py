@@ -2,7 +2,7 @@
 
 from monitor.events.checks import Scored
 from monitor.events.decoding import DecodedBatch, Decoder, LateLabels, Rejected
-from monitor.events.extraction import segment_name, segment_values
+from monitor.events.extraction import segment_name, segment_values, whole_number
 from monitor.events.generated import keyed_struct
 from monitor.events.guessing import guess
 from monitor.events.joining import Joiner, JoinRule, Place
@@ -34,4 +34,5 @@ __all__ = [
     "segment_name",
     "segment_values",
     "sum_tolerance",
+    "whole_number",
 ]

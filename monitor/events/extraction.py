@@ -190,7 +190,17 @@ def label_numbers(classes: Sequence[str]) -> dict[str | float | None, int]:
             numbers.setdefault(f"{name}.0", number)
         if name.lower() in ("true", "false"):
             numbers[name.lower() == "true"] = number
+    for number, name in enumerate(classes):
+        if (whole := whole_number(name)) is not None:
+            numbers.setdefault(whole, number)
+            numbers.setdefault(int(whole), number)
     return numbers
+
+
+def whole_number(name: str) -> str | None:
+    """1 for a class that is called 1.0, as models do that were trained on such a column; None for other names."""
+    whole = name.removesuffix(".0")
+    return whole if whole != name and whole.removeprefix("-").isdecimal() else None
 
 
 def coded(column: Sequence[Any], feature: Feature) -> Vector:

@@ -338,8 +338,10 @@ def _classes(path: Path, first: Table, wanted: Wanted) -> tuple[str, ...]:
             )
         return names if positive != names[0] else names[::-1]
     there = ", ".join(first)
+    inside = ' (as in {"posteriors": {"a": 0.9, "b": 0.1}})' if path.suffix in (".jsonl", ".ndjson") else ""
     raise InputError(
-        f"{path}: no scores: want `posteriors`, `scores`, `score` or `prediction` in every event; there is {there}"
+        f"{path}: no scores: want `posteriors`{inside}, `scores`, `score` or `prediction` in every event; "
+        f"there is {there}"
     )
 
 

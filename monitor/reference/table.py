@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
 from monitor.errors import InputError
-from monitor.events import likely_scores, sum_tolerance
+from monitor.events import likely_scores, sum_tolerance, whole_number
 from monitor.limits import LARGEST_MARGIN
 from monitor.windows import Columns, is_frame, is_missing
 
@@ -140,6 +140,9 @@ def class_numbers(labels: Sequence[Any], names: tuple[str, ...], first_row: int 
     An error counts rows from `first_row` on.
     """
     numbers = {name: number for number, name in enumerate(names)}
+    for number, name in enumerate(names):
+        if (whole := whole_number(name)) is not None:
+            numbers.setdefault(whole, number)
     missing = [row for row, label in enumerate(labels) if is_missing(label) or str(label) == ""]
     if missing:
         row = first_row + missing[0]

@@ -82,3 +82,11 @@ def test_of_two_classes_the_rarer_stands_out_whatever_rounding_does(share: float
                 USUAL, ("a", "b"), rounded[order], source[order], np.full(2, 1e-6), events=2_000, hold_out_events=1e4
             )
             assert move.factor == pytest.approx(2)
+
+
+def test_the_factor_of_a_class_that_no_event_shows_is_that_of_half_an_event() -> None:
+    move = held_against(
+        USUAL, ("a", "b"), np.array([1.0, 0.0]), np.array([0.9, 0.1]), np.full(2, 1e-6), events=500, hold_out_events=1e4
+    )
+    assert move.factor == pytest.approx(0.1 / (0.5 / 500))
+    assert move.counts

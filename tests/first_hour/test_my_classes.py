@@ -14,6 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from monitor import Reference
 from monitor.commands.cli import main
+from monitor.events.extraction import label_numbers
 from monitor.reference.class_order import fitting_columns
 from tests.first_hour.shop import Shop
 
@@ -161,3 +162,17 @@ def test_among_ten_classes_only_the_exchanged_ones_are_named(seed: int) -> None:
     assert fitting_columns(scores, labels[900:]) == tuple(range(10))
     order = [0, 1, 2, 8, 4, 5, 6, 7, 3, 9]
     assert fitting_columns(scores[:, order], labels[900:]) == tuple(order)
+
+
+def test_classes_that_a_model_calls_0_0_and_1_0_are_those_of_the_labels(build: Command) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.choice([0.0, 1.0], 2_000)
+    x = rng.normal(size=(2_000, 1)) + labels[:, None]
+    model = LogisticRegression().fit(x[:500], labels[:500])
+    columns = [f"posteriors.{name}" for name in model.classes_]
+    assert columns == ["posteriors.0.0", "posteriors.1.0"]
+    table = pd.DataFrame(model.predict_proba(x[500:]), columns=columns).assign(label=labels[500:])
+    code, said = build(table, "--estimator", "em")
+    assert code == 0, said
+    numbers = label_numbers(("0.0", "1.0"))
+    assert [numbers[label] for label in ("1.0", 1.0, 1, "1", "0")] == [1, 1, 1, 1, 0]
