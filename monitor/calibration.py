@@ -306,9 +306,9 @@ def sharpened(posteriors: Matrix, wanted: Matrix) -> Sharpness:
 
     def loss(theta: Vector) -> tuple[float, Vector]:
         u = z * theta[0] + theta[1:]
-        most = row_maxima(u)
-        said = _softmax(u)
-        nats = float((most + np.log(row_sums(np.exp(u - most[:, None]))) - row_sums(wanted * u)).mean())
+        aligned = row_sums(wanted * u)
+        most, total, said = _exponentials(u)
+        nats = float((most + np.log(total) - aligned).mean())
         slope = float(np.vdot(said - wanted, z)) / len(z)
         return nats, np.concatenate([[slope], said.mean(axis=0) - prevalence])
 

@@ -91,7 +91,7 @@ def test_the_example_of_a_regressor_runs_and_says_what_the_page_says(
 
 def test_every_configuration_opens(folder: Path) -> None:
     whole, kafka = blocks(README, "toml")
-    (regression, awaiting), (alarm,) = blocks(REGRESSORS, "toml"), blocks(VERDICTS, "toml")
+    (regression, awaiting, limits), (alarm,) = blocks(REGRESSORS, "toml"), blocks(VERDICTS, "toml")
     exec(blocks(REGRESSORS, "python")[0], {})  # noqa: S102 - it saves the reference
     stream = re.search(r"\[streams.*", whole, re.DOTALL)
     assert stream is not None
@@ -99,7 +99,7 @@ def test_every_configuration_opens(folder: Path) -> None:
     awaited = regression + awaiting.partition("\n")[2]
     for text in (
         whole,
-        *(whole.replace(stream[0], one) for one in (regression, awaited)),
+        *(whole.replace(stream[0], one) for one in (regression, awaited, f"{awaited}\n{limits}")),
         kafka + stream[0] + regression,
         alarmed,
     ):
