@@ -54,7 +54,7 @@ answered, each of them durable. *Beside bare*: that, beside what a bare applicat
 calls fsync does with the same posts in the same round. *Assessed*: until the result of the last window that closes was
 there, windows of {window:,} events; empty where none closes. *us an event*, *us a post*: processor time of the
 service, workers and assessments included, and that of the bare application in brackets; the least of the rounds. They
-hold on a busy machine, too, as this one was: load average {load}.
+hold on a busy machine, too; load average {load}.
 
 """
 
