@@ -21,7 +21,7 @@ from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.data_quality import NOTHING_WRONG, DataQuality, data_quality, rejected_share
 from monitor.assessment.exchanged_scores import exchanged_scores
 from monitor.assessment.harm import Harm, harm
-from monitor.assessment.known_events import UnknownShare, known_mix, unknown_share
+from monitor.assessment.known_events import UnknownShare, known_mix
 from monitor.assessment.mix_rule import USUAL, MixRule
 from monitor.assessment.performance import Performance, performance, positive_class, too_few
 from monitor.assessment.prevalence import BasedOn, Prevalence, published
@@ -200,17 +200,20 @@ def _assessed(
         inputs_explain=diagnosis.explained or diagnosis.inputs_differ,
     )
     verdict = decide(evidence)
-    beyond = diagnosis.unknown if verdict is Verdict.UNKNOWN_CLASS else None
-    if beyond is not None:
-        chosen = known_mix(calibrated.alone(), reference, reference.estimator, ready, beyond)
+    known = unknown = None
+    if diagnosis.unknown is not None and (left := diagnosis.known) is not None:
+        whole, left_over = calibrated.alone(), 0.0 if left.p_value >= family else left.effect
+        known, unknown = known_mix(whole, reference, reference.estimator, ready, diagnosis.unknown, left_over=left_over)
     mean = column_sums(posteriors) / len(posteriors)
-    mix, usual = published(verdict, diagnosis, chosen, mean, reference), usual_mix(diagnosis, reference)
+    mix, usual = published(verdict, diagnosis, chosen, mean, reference, known=known), usual_mix(diagnosis, reference)
+    unknown = unknown if verdict is Verdict.UNKNOWN_CLASS else None
     words = reasons.reasons(
         verdict,
         diagnosis,
         reasons.mix_sentences(reference.classes, usual, mix.estimate, seasonal=diagnosis.usual is not None),
         _where_unknown(calibrated, ready, diagnosis) if verdict is Verdict.UNKNOWN_CLASS else "",
         exchanged_scores(kept, reference, ready, resolution, family) if diagnosis.scores_moved else None,
+        unknown=unknown,
         mix_known=mix.estimate.unique,
         mix_vague=bool((mix.estimate.upper - mix.estimate.lower).max() > VAGUE_MIX),
         mix_usual=reasons.usual_mix(reference.classes, usual, mix.estimate)
@@ -232,7 +235,7 @@ def _assessed(
         performance=performance(
             kept.posteriors, posteriors, verdict, mix, reference, resolution=resolution, decisions=decisions
         ),
-        unknown=None if beyond is None else unknown_share(beyond),
+        unknown=unknown,
         mean=frozen_vector(diagnosis.mean, "mean"),
         tests=tests,
         quality=_quality(kept, diagnosis, ready, assessment.missing_values),

@@ -39,7 +39,7 @@ stream that also differs in other ways it overshoots (police stops: .75 for .62)
 made by it there made scores worse.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -84,21 +84,32 @@ CANDIDATES = ("the reference's shares", "calibrated scores", "label shift")
 
 
 def published(
-    verdict: Verdict, diagnosis: Diagnosis, label_shift: PriorEstimate, pcc: Vector, reference: ShiftReference
+    verdict: Verdict,
+    diagnosis: Diagnosis,
+    label_shift: PriorEstimate,
+    pcc: Vector,
+    reference: ShiftReference,
+    *,
+    known: PriorEstimate | None = None,
 ) -> Prevalence:
     """The class mix of a window with enough events.
 
-    `label_shift` is what holds if nothing but the mix moved: of the known events, where some are of no known class.
+    `label_shift` is what holds if nothing but the mix moved; `known` the same of the known events, where some may be of
+    no known class.
     """
     natural, source, blocks = diagnosis.whole.natural, reference.source_priors, reference.blocks
     by_inputs = verdict in {Verdict.COVARIATE_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT} or diagnosis.scores_moved
-    if diagnosis.rest is not None and by_inputs:
-        label_shift = _from_unmoved(diagnosis.rest.match, label_shift.events)
-        explained = True
-    else:
-        explained = verdict is not Verdict.UNEXPLAINED
+    unmoved = None if diagnosis.rest is None else _from_unmoved(diagnosis.rest.match, label_shift.events)
+    explained = verdict is not Verdict.UNEXPLAINED
+    if unmoved is not None and by_inputs:
+        label_shift, explained = unmoved, True
+    elif known is not None:
+        label_shift = known
+    doubt: tuple[str, ...] = ()
+    if unmoved is not None and known is not None and diagnosis.or_one_feature:
+        label_shift, doubt = _either(label_shift, unmoved, known), (_EITHER,)
     if explained and not natural:
-        return Prevalence(label_shift)
+        return Prevalence(label_shift, why=doubt)
     if blocks is None or blocks.number < FEWEST_BLOCKS:
         return _without_blocks(label_shift, pcc, source)
     moved = verdict in {Verdict.PRIOR_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}
@@ -107,6 +118,21 @@ def published(
     if of_blocks is None:
         of_blocks = np.broadcast_to(source, blocks.shares.shape)
     return _familiar(label_shift, pcc, expected, of_blocks, blocks, departure=diagnosis.whole.departure, moved=moved)
+
+
+_EITHER = (
+    "the window fits as well without its unknown events as without one of its features: the prevalence is within both"
+)
+
+
+def _either(published: PriorEstimate, unmoved: PriorEstimate, known: PriorEstimate) -> PriorEstimate:
+    """The mix of the explanation that goes first, with an interval that holds the other's too."""
+    return replace(
+        published,
+        lower=frozen_vector(np.minimum(unmoved.lower, known.lower), "lower"),
+        upper=frozen_vector(np.maximum(unmoved.upper, known.upper), "upper"),
+        standard_errors=None,
+    )
 
 
 def _errors(blocks: Blocks, expected: Matrix) -> Matrix:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from monitor.arrays import Vector
+from monitor.assessment.known_events import UnknownShare
 from monitor.assessment.verdict import Verdict
 from monitor.priors import PriorEstimate
 from monitor.shifts import Blocks, Diagnosis, Explanation, Move, cohen_w
@@ -41,6 +42,7 @@ def reasons(
     novel_features: str,
     exchanged: tuple[str, str] | None,
     *,
+    unknown: UnknownShare | None,
     mix_known: bool,
     mix_vague: bool,
     mix_usual: str,
@@ -57,11 +59,10 @@ def reasons(
         return _stable(diagnosis, mix_known, mix_usual)
     if verdict is Verdict.PRIOR_SHIFT:
         return (*mix, f"the new class mix explains the inputs (fit p {p_text(fit.p_value)})")
-    if verdict is Verdict.UNKNOWN_CLASS and diagnosis.unknown is not None:
-        unknown = diagnosis.unknown
-        low, high = max(unknown.mass - 2 * unknown.error, 0.0), min(unknown.mass + 2 * unknown.error, 1.0)
+    if unknown is not None:
         where = f": {novel_features}" if novel_features else ""
-        lie = f"about {unknown.mass:.1%} ({low:.1%} to {high:.1%}) of the events lie where no class was{where}"
+        about = f"about {unknown.estimate:.1%} ({unknown.lower:.1%} to {unknown.upper:.1%})"
+        lie = f"{about} of the events look like no known class{where}"
         return (lie, f"{misfit}; without these events most of that goes")
     if verdict is Verdict.COVARIATE_SHIFT:
         return (*(moved or (misfit,)), *_mix_beside_inputs(diagnosis, mix_vague))

@@ -20,7 +20,7 @@ from monitor.shifts.diagnosis import Diagnosis, diagnose, one_mix_explains
 from monitor.shifts.evidence import SeriesEvidence, windows_to_notice
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested, alike_neighbours, cohen_w
-from monitor.shifts.novelty import Novelty
+from monitor.shifts.novelty import Novelty, unknown_events
 from monitor.shifts.outline import Outline, follow
 from monitor.shifts.prepared import Prepared, mapped_rows, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
@@ -93,6 +93,7 @@ __all__ = [
     "shares_inside",
     "sketched",
     "tallied",
+    "unknown_events",
     "values_kept",
     "windows_to_notice",
     "worth",

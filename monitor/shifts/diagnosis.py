@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from monitor.arrays import Flags, Matrix, Vector
 from monitor.shifts import covariates, fit, prepared, search
@@ -27,6 +28,7 @@ from monitor.shifts.window_view import Looked
 from monitor.tolerances import (
     DISTANCE_FLOOR,
     FIT_FLOOR,
+    LEAST_ERROR,
     MISFIT_LEFT,
     SUSPICION,
     UNKNOWN_CEILING,
@@ -53,7 +55,12 @@ class Diagnosis:
     mix: Tested | None
     """Whether the class mix moved; None where nothing is left that could tell."""
     unknown: Novelty | None
+    known: Match | None
+    """The match of what lies where the classes were, where most of the misfit goes with the rest: with events of an
+    unknown class, or with those that a fault threw out."""
     unknown_class: bool
+    or_one_feature: bool
+    """Whether a fault of the one feature without which the window fits may have thrown these events out as well."""
     explained: bool
     """Whether a shift of a few features, each explained, restores the rest."""
     inputs_differ: bool
@@ -114,13 +121,14 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         if (held := reference.hold_out) is not None and unknown.p_value < UNKNOWN_LEVEL:
             unknown = between_blocks(unknown, reference.landscape, reference.labels, held)
     restored = mapped is not None and mapped.p_value >= level
-    unknown_class = (
-        not (fits or restored)
-        and unknown is not None
-        and is_class(unknown, UNKNOWN_LEVEL)
-        and not _lies_with_one_feature(unknown, rest, rows, reference)
-        and _misfit_lies_with(unknown, window, reference, whole, mapped, level=level)
-    )
+    known, or_one_feature, unknown_class = None, False, False
+    if not (fits or restored) and unknown is not None and is_class(unknown, UNKNOWN_LEVEL):
+        known = _without_unknown(unknown, window, reference, whole, mapped, level=level)
+        if known is not None:
+            or_one_feature = _lies_with_one_feature(unknown, rest, rows, reference)
+            unknown_class = not or_one_feature or rest is None
+            if rest is not None and or_one_feature and known.p_value >= level:
+                unknown_class = _mixes_differ(known, unknown, rest.match, reference, level)
     of_mix = of_whole if rest is None else rows
     held_out = reference.hold_out
     usual = None if held_out is None else held_out.usual_at(window.key.start, window.key.end)
@@ -134,7 +142,9 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         explanations=explanations,
         mix=_mix(of_mix, whole, rest, reference, usual) if fits or rest is not None else None,
         unknown=unknown,
+        known=known,
         unknown_class=unknown_class,
+        or_one_feature=or_one_feature,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
         inputs_differ=not fits and whole.natural and _inputs_differ(rows, reference, tested, level),
         mean=seen.mean * reference.moments.scale,
@@ -197,11 +207,11 @@ def _lies_with_one_feature(unknown: Novelty, rest: Rest | None, seen: Looked, re
     return seen_by_blind.mass < unknown.mass / 2
 
 
-def _misfit_lies_with(
+def _without_unknown(
     unknown: Novelty, window: Window, reference: Prepared, whole: Match, mapped: Match | None, *, level: float
-) -> bool:
-    """Whether the misfit goes with the unknown events: without them, on both sides, the window fits, or at most
-    `MISFIT_LEFT` of the misfit's effect stays, and less than when moved inputs are mapped back.
+) -> Match | None:
+    """The match of what lies where the classes were, on both sides, if the misfit goes with the other events: if it
+    fits, or if at most `MISFIT_LEFT` of the misfit's effect stays, and less than when moved inputs are mapped back.
 
     Events of a new class come in addition to classes that are what they were. Events that were thrown out of known
     classes left these deformed, and however far out and close together they lie, the rest does not fit either.
@@ -209,10 +219,23 @@ def _misfit_lies_with(
     inside = prepared.inside(reference, unknown.threshold, varied=whole.natural)
     seen = looked.look(window.take(~unknown.beyond), reference)
     mean = seen.mean * reference.moments.scale / inside.scale
-    known = np.flatnonzero(np.isfinite(mean))
-    left = fit.match(inside.at(known), mean[known], seen.events)
-    fits = left.p_value >= level or left.effect <= MISFIT_LEFT * whole.effect
-    return fits and (mapped is None or left.effect < mapped.effect)
+    at = np.flatnonzero(np.isfinite(mean))
+    known = fit.match(inside.at(at), mean[at], seen.events)
+    fits = known.p_value >= level or known.effect <= MISFIT_LEFT * whole.effect
+    return known if fits and (mapped is None or known.effect < mapped.effect) else None
+
+
+def _mixes_differ(known: Match, unknown: Novelty, without_feature: Match, reference: Prepared, level: float) -> bool:
+    """Whether the known events show another class mix than all events do by their other features.
+
+    A fault of one feature throws out events of the known classes: both are the mix of these. What a new class adds to
+    the other features makes them show a mix that is none.
+    """
+    inside = prepared.shares_inside(reference, unknown.threshold)
+    scale = 1.0 / (inside * float((known.priors / inside).sum()))
+    variances = np.diag(known.covariance) * scale**2 + np.diag(without_feature.covariance)
+    apart = np.abs(known.priors * scale - without_feature.priors) / np.sqrt(np.maximum(variances, LEAST_ERROR**2))
+    return bool(2 * inside.size * ndtr(-apart.max()) < level)
 
 
 def _suspects(tested: tuple[Move, ...]) -> list[int]:

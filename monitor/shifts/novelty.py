@@ -2,10 +2,12 @@
 
 Notation. y the class whose centre m_y is nearest to the standardised features x, by the covariance pooled within the
 classes; S_y its own covariance; s(x) = (x - m_y)' S_y^-1 (x - m_y) + ln |S_y|. With a part e of unknown events beyond a
-threshold t, the share beyond t is (1 - e) R_p(t) + e, where R_p is the reference's share at class mix p; hence
-e = (S(t) - R_p(t)) / (1 - R_p(t)).
+threshold t, the share beyond t is S(t) = (1 - e) R_p(t) + e U(t), where R_p is the reference's share at class mix p and
+U that of the unknown events. What every threshold shows, e(t) = (S(t) - R_p(t)) / (1 - R_p(t)), is e where all of them
+lie beyond it, and less where some lie among the classes.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,9 +22,11 @@ from monitor.shifts.categories import effective_size
 from monitor.tolerances import (
     LANDSCAPE_FOLDS,
     LANDSCAPE_PRIOR_ROWS,
+    NORMAL_95,
     NOVELTY_LEVELS,
     NOVELTY_TAIL,
     ROWS_PER_DIRECTION,
+    UNKNOWN_LEVELS,
 )
 
 Standardised = NDArray[np.float32]
@@ -90,6 +94,8 @@ class Novelty:
     threshold: float
     beyond: Flags
     """Which events lie beyond the threshold."""
+    distances: Vector
+    """s(x) of each event."""
     n: int
 
 
@@ -158,18 +164,14 @@ def _unseen_scores(rows: Standardised, labels: Labels, classes: int) -> Vector:
 
 def novelty(reference: Landscape, standardised: Standardised, priors: Vector) -> Novelty:
     """The mass beyond the reference, at the tail threshold that shows it best; one-sided, corrected for the choice."""
-    scores = reference.distances(standardised)
-    n = scores.size
-    cumulative = reference.rising(priors)
+    distances = reference.distances(standardised)
+    n = distances.size
     m = effective_size(reference.counts, priors)
-    best = Novelty(0.0, 0.0, 0.0, 1.0, np.inf, np.zeros(n, dtype=np.bool_), n)
+    best = Novelty(0.0, 0.0, 0.0, 1.0, np.inf, np.zeros(n, dtype=np.bool_), distances, n)
     # Below ten expected events on either side the normal approximation would be optimistic.
     levels = [level for level in NOVELTY_LEVELS if (1 - level) * min(n, m) >= NOVELTY_TAIL]
-    for level in levels:
-        at = min(int(np.searchsorted(cumulative[1:], level)), scores.size and reference.scores.size - 1)
-        threshold = float(reference.scores[at])
-        expected = 1.0 - float(cumulative[at + 1])
-        beyond = scores > threshold
+    for threshold, expected in _tails(reference, priors, levels if n else []):
+        beyond = distances > threshold
         share = float(beyond.mean())
         pooled = (n * share + m * expected) / (n + m)
         error = float(np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m)))
@@ -177,8 +179,58 @@ def novelty(reference: Landscape, standardised: Standardised, priors: Vector) ->
         if z > best.statistic:
             mass = (share - expected) / (1 - expected)
             p_value = min(1.0, len(levels) * float(ndtr(-z)))
-            best = Novelty(mass, error / (1 - expected), z, p_value, threshold, beyond, n)
+            best = Novelty(mass, error / (1 - expected), z, p_value, threshold, beyond, distances, n)
     return best
+
+
+def _tails(reference: Landscape, priors: Vector, levels: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """Thresholds with such shares of the reference within them, and the share that lies beyond: t and R_p(t)."""
+    cumulative = reference.rising(priors)
+    for level in levels:
+        at = min(int(np.searchsorted(cumulative[1:], level)), reference.scores.size - 1)
+        yield float(reference.scores[at]), 1.0 - float(cumulative[at + 1])
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownEvents:
+    """The events of no known class, all of them, with a 95 % interval of their share."""
+
+    share: float
+    lower: float
+    upper: float
+    within: float
+    """The part of the events within the threshold of `Novelty` that are of no known class for all that."""
+
+
+def unknown_events(found: Novelty, reference: Landscape, priors: Vector) -> UnknownEvents:
+    """How many there are, and how many of them lie among the classes, whose mix is `priors`.
+
+    No threshold shows more than there are, so e is at least what that one shows which proves the most. Of the events
+    within the threshold t0 of `found` h (1 - R(t0)) / (1 - S(t0)) are unknown for all that, h = e - e(t0); h only as
+    far as it is more than the error of e(t).
+    """
+    cumulative = reference.rising(priors)
+    within = float(cumulative[np.searchsorted(reference.scores, found.threshold, side="right")])
+    m = effective_size(reference.counts, priors)
+    tails = [(found.threshold, 1.0 - within), *_tails(reference, priors, UNKNOWN_LEVELS)]
+    shown = [_shown(found.distances, threshold, expected, m) for threshold, expected in tails]
+    share, error = max(shown, key=lambda one: one[0] - NORMAL_95 * one[1])
+    reach = NORMAL_95 * max(error, found.error)
+    hidden = max(mass - error for mass, error in shown) - shown[0][0]
+    return UnknownEvents(
+        share=max(share, 0.0),
+        lower=max(share - reach, 0.0),
+        upper=min(share + reach, 1.0),
+        within=float(np.clip(hidden * within / (1.0 - found.beyond.mean()), 0.0, 1.0)),
+    )
+
+
+def _shown(distances: Vector, threshold: float, expected: float, rows: float) -> tuple[float, float]:
+    """e(t) and its standard error."""
+    beyond, within = float((distances > threshold).mean()), 1.0 - expected
+    mass = (beyond - expected) / within
+    variance = beyond * (1 - beyond) / distances.size + (1 - mass) ** 2 * expected * within / rows
+    return mass, float(np.sqrt(variance)) / within
 
 
 def between_blocks(found: Novelty, reference: Landscape, labels: Labels, held: Blocks) -> Novelty:

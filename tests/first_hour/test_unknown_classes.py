@@ -79,6 +79,57 @@ def test_noise_of_any_kind_leaves_the_shares_of_five_known_classes_and_is_counte
     assert not found.recalibration.apply
 
 
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_noise_that_few_features_can_tell_from_a_fault_is_never_a_mix_that_is_wrong_with_confidence(
+    dimensions: int,
+) -> None:
+    """Without one of two or three features noise may look like the classes, and be taken for a fault of that one: the
+    mix of the others was off by .27 then, with intervals of .04. And what lies among the classes cannot be left out."""
+    held, shares, widths = [], [], []
+    for seed in (0, 2):
+        world = Contamination.draw(seed, dimensions, 4_000, [])
+        scores = world.model.predict_proba(world.source)
+        reference = Reference.fit(scores, world.source_labels, world.source, estimator="em")
+        for kind in ("background", "far", "middle"):
+            for share in (0.1, 0.3):
+                both = np.vstack([world.window, world.noise(kind, round(4_000 * share / (1 - share)))])
+                found = assess(Window.of(world.model.predict_proba(both), both), reference)
+                mix = found.prevalence
+                held.append(((mix.lower <= world.truth) & (world.truth <= mix.upper)).mean())
+                widths.append((mix.upper - mix.lower).max())
+                if found.unknown is not None:
+                    shares.append(found.unknown.lower <= share <= found.unknown.upper)
+                assert found.verdict in {"unknown-class", "prior-and-covariate-shift"}
+                assert not found.recalibration.apply
+    assert min(held) >= 0.6
+    assert np.mean(held) > 0.93
+    assert np.mean(shares) >= 0.6
+    assert np.median(widths) < 0.2, "what can be told apart is still told"
+
+
+def test_a_fault_in_every_third_event_that_may_be_an_unknown_class_is_said_to_be_either() -> None:
+    """One country sends an amount in another unit. Both explanations have the same mix, and the feature goes first."""
+
+    def drawn(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        labels = rng.integers(0, 3, rows)
+        return np.array([[0.0, 0, 0], [3, 0, 1], [0, 3, 0]])[labels] + rng.normal(size=(rows, 3)) + 5, labels
+
+    model = LogisticRegression(max_iter=500).fit(*drawn(4_000, 0))
+    x, labels = drawn(6_000, 1)
+    reference = Reference.fit(model.predict_proba(x), labels, x, estimator="em")
+    for seed in range(3):
+        x, labels = drawn(4_000, 50 + seed)
+        x[np.random.default_rng(seed).random(4_000) < 0.3, 0] *= 10
+        found = assess(Window.of(model.predict_proba(x), x), reference)
+        truth = np.bincount(labels) / labels.size
+        assert found.verdict == "covariate-shift"
+        assert "x0" in found.reasons[0]
+        assert any("as well without its unknown events" in reason for reason in found.reasons)
+        assert ((found.prevalence.lower <= truth) & (truth <= found.prevalence.upper)).all()
+        assert (found.prevalence.upper - found.prevalence.lower).max() < 0.15
+
+
 def test_events_between_the_classes_are_counted_only_where_no_class_was(
     model: LogisticRegression, reference: Reference
 ) -> None:
@@ -87,9 +138,9 @@ def test_events_between_the_classes_are_counted_only_where_no_class_was(
     both = np.vstack([x, scattered])
     found = assess(Window.of(model.predict_proba(both), both), reference)
     assert found.unknown is not None
-    assert 0.03 < found.unknown.estimate < 0.11
+    assert found.unknown.lower <= 0.1 <= found.unknown.upper
     # Soft matching of random features looks at the same events in another way, and finds about as many.
-    assert found.tests["soft-deficit"].effect == pytest.approx(found.unknown.estimate, abs=0.03)
+    assert found.tests["soft-deficit"].effect == pytest.approx(found.unknown.estimate, abs=0.04)
 
 
 def test_the_message_says_how_many_events_are_unknown(model: LogisticRegression, reference: Reference) -> None:
