@@ -114,13 +114,18 @@ def _scores(count: int, positives: Vector, rng: np.random.Generator) -> Vector:
 class Feed:
     """Writes the world into a topic, spread over some seconds, with the partitions a little apart."""
 
-    def __init__(self, broker: Broker, topic: str, world: World, seconds: float) -> None:
+    def __init__(self, broker: Broker, topic: str, world: World, seconds: float, waits_at: float = 1.0) -> None:
+        self._waits_at, self._may_go_on = waits_at, threading.Event()
         self._thread = threading.Thread(target=self._run, args=(broker.bootstrap, topic, world, seconds), daemon=True)
         self._thread.start()
 
     @property
     def running(self) -> bool:
         return self._thread.is_alive()
+
+    def go_on(self) -> None:
+        """Past the part of the world at which it waits."""
+        self._may_go_on.set()
 
     def finish(self) -> None:
         self._thread.join(600)
@@ -132,6 +137,8 @@ class Feed:
         at = dict.fromkeys(world.records, 0)
         total, begun, sent = sum(map(len, world.records.values())), time.monotonic(), 0
         while sent < total:
+            if sent >= self._waits_at * total:
+                self._may_go_on.wait(600)
             partition = rng.choice([p for p, place in at.items() if place < len(world.records[p])])
             chunk = world.records[partition][at[partition] : at[partition] + rng.randrange(1, 400)]
             for record in chunk:
