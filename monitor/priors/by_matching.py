@@ -15,13 +15,13 @@ so a window costs one mean of phi, and its estimate and interval cost microsecon
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
 from monitor.arrays import Labels, Matrix, Vector, column_sums, pseudo_inverse
 from monitor.errors import InputError
-from monitor.limits import KERNEL_ROWS, MAP_BLOCK_VALUES, REFERENCES_READY
+from monitor.limits import KERNEL_ROWS, MAP_BLOCK_VALUES, MAP_VALUES_KEPT, REFERENCES_READY
 from monitor.priors import intervals, maps, matching
 from monitor.priors.estimate import (
     Estimator,
@@ -143,7 +143,12 @@ def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, count
     member = (labels == np.arange(classes)[:, None]).astype(np.float64)
     width = feature_map.apply(kept, x[:1]).shape[1]
     blocks = list(row_blocks(x.shape[0], width))
-    sums = sum((member[:, b:e] @ feature_map.apply(kept, x[b:e]) for b, e in blocks), np.zeros((classes, width)))
+
+    def mapped(b: int, e: int) -> Matrix:
+        return feature_map.apply(kept, x[b:e])
+
+    images_of = cache(mapped) if x.shape[0] * width <= MAP_VALUES_KEPT else mapped
+    sums = sum((member[:, b:e] @ images_of(b, e) for b, e in blocks), np.zeros((classes, width)))
     means = sums / counts[:, None]
     gram = means @ means.T
     influence = constrained_inverse(gram) @ means
@@ -151,7 +156,7 @@ def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, count
     first, second = np.zeros((classes, classes + 1)), np.zeros((classes, classes + 1))
     mixed, norms = np.zeros((classes, classes)), np.zeros(classes)
     for b, e in blocks:
-        images = feature_map.apply(kept, x[b:e])
+        images = images_of(b, e)
         effects = images @ np.vstack([influence, shortfall @ means]).T
         first += member[:, b:e] @ effects
         second += member[:, b:e] @ effects**2

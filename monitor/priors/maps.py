@@ -12,6 +12,7 @@ A kernel map stands for its projection on the span of the landmarks: with every 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -85,7 +86,13 @@ def bandwidth(rows: Matrix, labels: Labels, generator: np.random.Generator) -> f
     smallest one win, under which no two events are alike and the soft form explains nothing.
     """
     chosen = stratified(labels, BANDWIDTH_ROWS, generator)
-    x, members = rows[chosen], _memberships(labels[chosen])
+    return _bandwidth(rows[chosen].tobytes(), rows.shape[1], labels[chosen].tobytes())
+
+
+@lru_cache(maxsize=8)
+def _bandwidth(rows: bytes, columns: int, labels: bytes) -> float:
+    """Of one sample. The maps of one space draw the same, and the choice is most of what their fit costs."""
+    x, members = np.frombuffer(rows).reshape(-1, columns), _memberships(np.frombuffer(labels, dtype=np.int64))
     squares = _square_distances(x, x)
     above = squares[np.triu_indices_from(squares, 1)]
     typical = float(np.sqrt(np.median(above[above > 0]))) if (above > 0).any() else 1.0
