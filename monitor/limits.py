@@ -85,7 +85,7 @@ REPORT_SECONDS = 1.0
 # take minutes, and beyond this the window, of at most a tenth, is what limits the estimate.
 KERNEL_ROWS = 100_000
 
-# Values of a hold-out's images that are kept between two passes over them, 128 MB: of more, images are worked out twice.
+# Values of a hold-out's images that are kept between two passes over them, 128 MB; images of more are made twice.
 MAP_VALUES_KEPT = 16_000_000
 
 # Windows of two classes and so many events are binned before EM maximises their likelihood: some ten times as fast, and
