@@ -126,8 +126,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         known = _without_unknown(unknown, window, reference, whole, mapped, level=level)
         if known is not None:
             or_one_feature = _lies_with_one_feature(unknown, rest, rows, reference)
-            unknown_class = not or_one_feature or rest is None
-            if rest is not None and or_one_feature and known.p_value >= level:
+            unknown_class = not or_one_feature
+            if or_one_feature and rest is not None and known.p_value >= level:
                 unknown_class = _mixes_differ(known, unknown, rest.match, reference, level)
     of_mix = of_whole if rest is None else rows
     held_out = reference.hold_out
