@@ -23,7 +23,7 @@ from tests.bench.papers.dussap_runs import KINDS, METHODS, ORACLES, SHARES
 from tests.bench.tables import markdown
 from tests.priors import papers as worlds
 
-DIMENSIONS, REPETITIONS, DIGIT_SPLITS, BOUNDS = range(2, 11), 20, 5, 20
+DIMENSIONS, REPETITIONS, DIGIT_SPLITS, BOUNDS = range(2, 11), 20, 20, 20
 CODE = (dussap_runs, counting, intervals, maps, matching, simplex, worlds)
 
 
