@@ -191,6 +191,10 @@ UNKNOWN_LEVELS = (0.7, 0.8, 0.9, 0.95, 0.98)
 # their far events, c is a fifth to a third of the effect that is left.
 HIDDEN_DISTANCE = 4.0
 
+# Share of a class that lies where the classes were, for its unknown events to be left out: below it the share of the
+# class is mostly what the few of it that lie there are multiplied by.
+LEAST_INSIDE = 0.5
+
 # Events expected beyond a tail threshold: below ten the normal law of a count is too optimistic.
 NOVELTY_TAIL = 10.0
 

@@ -202,7 +202,9 @@ def _assessed(
     verdict = decide(evidence)
     known = unknown = None
     if diagnosis.unknown is not None and (left := diagnosis.known) is not None:
-        whole, left_over = calibrated.alone(), 0.0 if left.p_value >= family else left.effect
+        # Values that went missing leave a misfit too, and say nothing of events that hide.
+        explained = left.p_value >= family or any(move.missing_moved for move in diagnosis.features)
+        whole, left_over = calibrated.alone(), 0.0 if explained else left.effect
         known, unknown = known_mix(whole, reference, reference.estimator, ready, diagnosis.unknown, left_over=left_over)
     mean = column_sums(posteriors) / len(posteriors)
     mix, usual = published(verdict, diagnosis, chosen, mean, reference, known=known), usual_mix(diagnosis, reference)

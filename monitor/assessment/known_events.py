@@ -3,7 +3,10 @@
 Events of an unknown class get posteriors too, and pull the estimate towards whatever classes they resemble. So they are
 left out, and with them the part of each class that lies as far out. With I_y the share of the reference's events of
 class y inside, posteriors stay what they were, while the reference's mix inside is pi_y I_y; the estimate p' of the
-mix inside is that of all known events after each class gets back what was cut off: p_y proportional to p'_y / I_y.
+mix inside is that of all known events after each class gets back what was cut off: p_y proportional to p'_y / I_y. Its
+interval is what any p' within the interval of p' makes of it. Where a class lies outside for the most part, as one that
+spreads five times as far as the other does, its events are not told from unknown ones by where they lie: then nothing
+is left out, and all unknown events are among those that c speaks of.
 
 Events of an unknown class that lie among the classes stay inside, a part c of what is there, and are counted as of
 some known class, nobody knows of which. With p'' what the estimator says of all that is inside, the mix p' of the known
@@ -17,11 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from monitor.arrays import present
+from monitor.arrays import Vector, present
 from monitor.priors import ESTIMATORS, CalibratedView, PriorEstimate, ReferenceView
 from monitor.priors.estimate import frozen
 from monitor.shifts import Novelty, Prepared, Tested, shares_inside, unknown_events
-from monitor.tolerances import HIDDEN_DISTANCE, SOFT_MATCH_EVENTS
+from monitor.tolerances import HIDDEN_DISTANCE, LEAST_INSIDE, SOFT_MATCH_EVENTS
 from monitor.windows import Window
 
 SOFT_MATCH = "dfm-rff-features"
@@ -49,25 +52,49 @@ def known_mix(
 
     The estimator sees the reference's events within the threshold. `left_over` is what is left of the misfit there.
     """
-    inside = shares_inside(ready, unknown.threshold)
+    inside, seen = shares_inside(ready, unknown.threshold), window.take(~unknown.beyond)
+    told = bool(inside.min() >= LEAST_INSIDE)
+    if not told:
+        inside, seen = np.ones(inside.size), window
     priors = reference.source_priors * inside
     view = CalibratedView(
         reference.classes, priors / priors.sum(), reference.class_counts * inside, reference.statistics
     )
-    estimate = ESTIMATORS[estimator].estimate(window.take(~unknown.beyond), view)
-    scale = 1.0 / (inside * float((estimate.priors / inside).sum()))
-    known = frozen(estimate.priors * scale)
+    estimate = ESTIMATORS[estimator].estimate(seen, view)
+    weights = estimate.priors / inside
+    known = weights / weights.sum()
     others = unknown_events(unknown, present(ready.landscape, "where the classes lie"), known)
-    within = max(others.within, left_over / HIDDEN_DISTANCE)
+    # Those that hide are at most about as many as those that are seen.
+    within = max(others.within, min(left_over / HIDDEN_DISTANCE, unknown.mass)) if told else others.upper
+    lower, upper = _of_all(
+        np.clip((estimate.lower - within) / (1 - within), 0.0, 1.0),
+        np.clip(estimate.upper / (1 - within), 0.0, 1.0),
+        inside,
+    )
     mix = replace(
         estimate,
         method="known-events",
-        priors=known,
-        lower=frozen(np.clip((estimate.lower - within) / (1 - within) * scale, 0.0, 1.0)),
-        upper=frozen(np.clip(estimate.upper / (1 - within) * scale, 0.0, 1.0)),
+        priors=frozen(known),
+        lower=frozen(np.minimum(lower, known)),
+        upper=frozen(np.maximum(upper, known)),
         standard_errors=None,
     )
     return mix, UnknownShare(others.share, others.lower, others.upper)
+
+
+def _of_all(lower: Vector, upper: Vector, inside: Vector) -> tuple[Vector, Vector]:
+    """The least and the greatest p_y, over all mixes inside between `lower` and `upper`: where p'_y is at its end, and
+    the others' p'_k / I_k add up to as much, or as little, as they can."""
+    least, most = np.empty(inside.size), np.empty(inside.size)
+    for ends, bound, order in ((lower, least, np.argsort(inside)), (upper, most, np.argsort(-inside))):
+        for y, end in enumerate(ends):
+            others = order[order != y]
+            room = np.maximum(upper - lower, 0.0)[others]
+            left = max(1.0 - end - float(lower[others].sum()), 0.0)
+            given = np.clip(left - (np.cumsum(room) - room), 0.0, room)
+            rest, own = float(((lower[others] + given) / inside[others]).sum()), end / inside[y]
+            bound[y] = own / (own + rest) if own > 0 else 0.0
+    return least, most
 
 
 def soft_match(window: Window, reference: ReferenceView) -> Tested | None:

@@ -56,7 +56,7 @@ class Level(MessagePart, frozen=True):
 
 
 class Unknown(MessagePart, frozen=True):
-    """The share of the events that lie where no class of the reference was; `prevalence` is that of the others."""
+    """The share of the events that look like no known class; `prevalence` is that of the others."""
 
     estimate: float
     lower: float

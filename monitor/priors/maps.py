@@ -86,10 +86,11 @@ def bandwidth(rows: Matrix, labels: Labels, generator: np.random.Generator) -> f
     smallest one win, under which no two events are alike and the soft form explains nothing.
     """
     chosen = stratified(labels, BANDWIDTH_ROWS, generator)
-    return _bandwidth(rows[chosen].tobytes(), rows.shape[1], labels[chosen].tobytes())
+    some = np.ascontiguousarray(rows[chosen], dtype=np.float64)
+    return _bandwidth(some.tobytes(), rows.shape[1], labels[chosen].astype(np.int64).tobytes())
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=3)  # spaces: posteriors, features, both
 def _bandwidth(rows: bytes, columns: int, labels: bytes) -> float:
     """Of one sample. The maps of one space draw the same, and the choice is most of what their fit costs."""
     x, members = np.frombuffer(rows).reshape(-1, columns), _memberships(np.frombuffer(labels, dtype=np.int64))

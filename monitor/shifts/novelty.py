@@ -205,20 +205,21 @@ class UnknownEvents:
 def unknown_events(found: Novelty, reference: Landscape, priors: Vector) -> UnknownEvents:
     """How many there are, and how many of them lie among the classes, whose mix is `priors`.
 
-    No threshold shows more than there are, so e is at least what that one shows which proves the most. Of the events
-    within the threshold t0 of `found` h (1 - R(t0)) / (1 - S(t0)) are unknown for all that, h = e - e(t0); h only as
-    far as it is more than the error of e(t).
+    No threshold shows more than there are, so e is at least what that one shows which proves the most; `found`, which
+    was seen at the mix of all events, is one of them. Of the events within the threshold t0 of `found` there are
+    h (1 - R(t0)) / (1 - S(t0)) unknown for all that, h = e - e(t0); h only as far as it is more than the error of e(t).
     """
     cumulative = reference.rising(priors)
     within = float(cumulative[np.searchsorted(reference.scores, found.threshold, side="right")])
     m = effective_size(reference.counts, priors)
     tails = [(found.threshold, 1.0 - within), *_tails(reference, priors, UNKNOWN_LEVELS)]
-    shown = [_shown(found.distances, threshold, expected, m) for threshold, expected in tails]
+    shown = [_shown(found.distances, threshold, expected, m) for threshold, expected in tails if expected < 1.0]
+    shown.append((found.mass, found.error))
     share, error = max(shown, key=lambda one: one[0] - NORMAL_95 * one[1])
     reach = NORMAL_95 * max(error, found.error)
-    hidden = max(mass - error for mass, error in shown) - shown[0][0]
+    hidden = max(mass - error for mass, error in shown) - max(shown[0][0], found.mass)
     return UnknownEvents(
-        share=max(share, 0.0),
+        share=share,
         lower=max(share - reach, 0.0),
         upper=min(share + reach, 1.0),
         within=float(np.clip(hidden * within / (1.0 - found.beyond.mean()), 0.0, 1.0)),

@@ -130,6 +130,47 @@ def test_a_fault_in_every_third_event_that_may_be_an_unknown_class_is_said_to_be
         assert (found.prevalence.upper - found.prevalence.lower).max() < 0.15
 
 
+@pytest.mark.parametrize("gone", [0.1, 0.5, 1.0])
+def test_an_unknown_class_beside_values_that_went_missing_leaves_an_interval_around_the_mix(
+    model: LogisticRegression, reference: Reference, gone: float
+) -> None:
+    x, _ = drawn(MIX, 2_000, 6)
+    both = np.vstack([x, np.random.default_rng(15).normal(size=(500, 4)) + FAR])
+    said = model.predict_proba(both)
+    both[np.random.default_rng(1).random(2_500) < gone, 3] = np.nan
+    found = assess(Window.of(said, both), reference)
+    assert found.verdict == "unknown-class"
+    assert (found.prevalence.lower <= MIX).all()
+    assert (found.prevalence.upper >= MIX).all()
+    assert (found.prevalence.upper - found.prevalence.lower).max() < 0.1
+
+
+@pytest.mark.parametrize("seed", [3, 10])
+def test_a_class_that_spreads_far_beyond_the_other_is_not_told_from_unknown_events_and_keeps_its_share(
+    seed: int,
+) -> None:
+    rng = np.random.default_rng(seed)
+
+    def wide(rows: int, rare: float) -> tuple[np.ndarray, np.ndarray]:
+        labels = (rng.random(rows) < rare).astype(int)
+        return rng.normal(size=(rows, 5)) * np.where(labels, 5, 1)[:, None] + labels[:, None], labels
+
+    def seen(x: np.ndarray) -> np.ndarray:
+        return np.column_stack([x, x**2])
+
+    x, labels = wide(4_000, 0.3)
+    model = LogisticRegression(max_iter=2_000).fit(seen(x), labels)
+    x, labels = wide(5_000, 0.03)
+    reference = Reference.fit(model.predict_proba(seen(x)), labels, x, estimator="em")
+    both = np.vstack([wide(2_850, 0.03)[0], rng.normal(size=(150, 5)) * 0.5 + 2])
+    found = assess(Window.of(model.predict_proba(seen(both)), both), reference)
+    assert found.verdict == "unknown-class"
+    assert found.unknown is not None
+    assert 0 < found.unknown.lower <= 0.05 <= found.unknown.upper
+    assert found.prevalence.lower[0] <= 0.97 <= found.prevalence.upper[0]
+    assert found.prevalence.priors[0] > 0.9
+
+
 def test_events_between_the_classes_are_counted_only_where_no_class_was(
     model: LogisticRegression, reference: Reference
 ) -> None:
