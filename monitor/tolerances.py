@@ -191,6 +191,11 @@ UNKNOWN_LEVELS = (0.7, 0.8, 0.9, 0.95, 0.98)
 # their far events, c is a fifth to a third of the effect that is left.
 HIDDEN_DISTANCE = 4.0
 
+# Other features, at most, behind which a new class may hide when one is left out: then the class mixes decide whether
+# it is the feature or a class. Of many others some would show it, and a unit that changed in a column that is mostly
+# zero shifts the mix of what is left too: it was called a class in 51 of 240 windows of 300 events.
+HIDING_OTHERS = 2
+
 # Share of a class that lies where the classes were, for its unknown events to be left out: below it the share of the
 # class is mostly what the few of it that lie there are multiplied by.
 LEAST_INSIDE = 0.5

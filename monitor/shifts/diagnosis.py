@@ -28,6 +28,7 @@ from monitor.shifts.window_view import Looked
 from monitor.tolerances import (
     DISTANCE_FLOOR,
     FIT_FLOOR,
+    HIDING_OTHERS,
     LEAST_ERROR,
     MISFIT_LEFT,
     SUSPICION,
@@ -127,7 +128,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         if known is not None:
             or_one_feature = _lies_with_one_feature(unknown, rest, rows, reference)
             unknown_class = not or_one_feature
-            if or_one_feature and rest is not None and known.p_value >= level:
+            few = len(tested) <= HIDING_OTHERS + 1
+            if few and or_one_feature and rest is not None and known.p_value >= level:
                 unknown_class = _mixes_differ(known, unknown, rest.match, reference, level)
     of_mix = of_whole if rest is None else rows
     held_out = reference.hold_out
