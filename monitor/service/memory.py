@@ -21,6 +21,9 @@ _ALIGNED = 64
 
 _Part = tuple[int, int]  # where it begins in the file, and where it ends
 
+# As in malloc.h.
+_M_ARENA_MAX = -8
+
 # The largest block that glibc may move its thresholds for is 32 MiB.
 _LARGEST = 31 << 20
 
@@ -31,9 +34,15 @@ def keep_freed_memory() -> None:
     glibc takes the size of the largest block that was ever freed as the sign of what to keep (mallopt(3),
     M_MMAP_THRESHOLD): one block is enough. Without it a fifth of the time of decoding goes into page faults. It keeps
     at most twice that block, and does nothing where the C library is another.
+
+    And have all threads but the first share one arena. Clients of Kafka have threads of their own, fresh ones after
+    every outage, and glibc gives each an arena, up to eight a core, that keeps what the thread freed: a service of
+    sixty streams had seven of 17 to 46 MB after eight outages.
     """
     block = np.empty(_LARGEST, dtype=np.uint8)
     del block
+    with suppress(AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
 def give_back_freed_memory() -> None:

@@ -2,6 +2,8 @@
 
 import gc
 import platform
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from multiprocessing import get_context
@@ -53,6 +55,42 @@ def test_arrays_are_in_memory_once_however_many_processes_look_at_them() -> None
     assert seen == total
     assert took < 8  # of 48
     assert not writable
+
+
+ARENAS = """
+import ctypes, sys, threading
+from monitor.service.memory import keep_freed_memory
+if sys.argv[1] == "kept":
+    keep_freed_memory()
+together = threading.Barrier(8)
+
+def work():
+    together.wait()
+    ctypes.CDLL(None).malloc(100)  # without the interpreter's lock, as a client library does it
+    together.wait()
+
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+library = ctypes.CDLL(None)
+library.fdopen.restype = ctypes.c_void_p
+library.malloc_info(0, ctypes.c_void_p(library.fdopen(1, b"w")))
+library.fflush(None)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is another")
+def test_threads_that_come_and_go_leave_no_arenas_of_their_own() -> None:
+    arenas = {
+        how: subprocess.run([sys.executable, "-c", ARENAS, how], check=True, capture_output=True).stdout.count(
+            b"<heap nr"
+        )
+        for how in ("kept", "as it is")
+    }
+    assert arenas["kept"] <= 2
+    assert arenas["as it is"] > 2, "or this test can see nothing"
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is another")
