@@ -25,8 +25,8 @@ WAITING = ("tests/kafka/", "tests/deploy/test_end_to_end.py", "tests/service/tes
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores, as there is always one that waits."""
-    return len(os.sched_getaffinity(0)) + 1
+    """Two more than there are cores, as there are always some that wait."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
