@@ -21,7 +21,7 @@ from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.data_quality import NOTHING_WRONG, DataQuality, data_quality, rejected_share
 from monitor.assessment.exchanged_scores import exchanged_scores
 from monitor.assessment.harm import Harm, harm
-from monitor.assessment.known_events import UnknownShare, known_mix
+from monitor.assessment.known_events import known_mix
 from monitor.assessment.mix_rule import USUAL, MixRule
 from monitor.assessment.performance import Performance, performance, positive_class, too_few
 from monitor.assessment.prevalence import BasedOn, Prevalence, published
@@ -39,6 +39,7 @@ from monitor.shifts import (
     Prepared,
     SketchedColumns,
     Sketches,
+    UnknownEvents,
     common_resolution,
     comparable_posteriors,
     diagnose,
@@ -89,7 +90,7 @@ class Assessment(Viewed):
     """Whether the model is likely worse here than on the hold-out; None without blocks of the hold-out."""
     performance: Performance = field(default_factory=Performance)
     """How good the model is here, estimated without labels."""
-    unknown: UnknownShare | None = None
+    unknown: UnknownEvents | None = None
     """Of the events; only with the verdict `unknown-class`."""
     mean: Vector = field(default_factory=lambda: np.zeros(0))
     """Of the feature map: what windows are held against each other by; empty where there are too few events."""

@@ -15,7 +15,7 @@ how the count of unknown events grows towards the classes, and in what is left o
 where they would be if they were of the class that they are counted as leave c D of it at most.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -23,20 +23,11 @@ from scipy.special import ndtr
 from monitor.arrays import Vector, present
 from monitor.priors import ESTIMATORS, CalibratedView, PriorEstimate, ReferenceView
 from monitor.priors.estimate import frozen
-from monitor.shifts import Novelty, Prepared, Tested, shares_inside, unknown_events
-from monitor.tolerances import HIDDEN_DISTANCE, LEAST_INSIDE, SOFT_MATCH_EVENTS
+from monitor.shifts import Novelty, Prepared, Tested, UnknownEvents, out_of_inside, shares_inside, unknown_events
+from monitor.tolerances import HIDDEN_DISTANCE, LEAST_ERROR, LEAST_INSIDE, SOFT_MATCH_EVENTS
 from monitor.windows import Window
 
 SOFT_MATCH = "dfm-rff-features"
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownShare:
-    """Share of the events that are of no known class, with its 95 % interval."""
-
-    estimate: float
-    lower: float
-    upper: float
 
 
 def known_mix(
@@ -47,8 +38,8 @@ def known_mix(
     unknown: Novelty,
     *,
     left_over: float,
-) -> tuple[PriorEstimate, UnknownShare]:
-    """The shares of the known classes among the known events of a calibrated window, and the share of the others.
+) -> tuple[PriorEstimate, UnknownEvents]:
+    """The shares of the known classes among the known events of a calibrated window, and how many others there are.
 
     The estimator sees the reference's events within the threshold. `left_over` is what is left of the misfit there.
     """
@@ -61,16 +52,13 @@ def known_mix(
         reference.classes, priors / priors.sum(), reference.class_counts * inside, reference.statistics
     )
     estimate = ESTIMATORS[estimator].estimate(seen, view)
-    weights = estimate.priors / inside
-    known = weights / weights.sum()
+    known = estimate.priors * out_of_inside(estimate.priors, inside)
     others = unknown_events(unknown, present(ready.landscape, "where the classes lie"), known)
     # Those that hide are at most about as many as those that are seen.
     within = max(others.within, min(left_over / HIDDEN_DISTANCE, unknown.mass)) if told else others.upper
-    lower, upper = _of_all(
-        np.clip((estimate.lower - within) / (1 - within), 0.0, 1.0),
-        np.clip(estimate.upper / (1 - within), 0.0, 1.0),
-        inside,
-    )
+    rest = max(1.0 - within, LEAST_ERROR)
+    lower, upper = np.clip((estimate.lower - within) / rest, 0.0, 1.0), np.clip(estimate.upper / rest, 0.0, 1.0)
+    lower, upper = _of_all(lower, upper, inside)
     mix = replace(
         estimate,
         method="known-events",
@@ -79,7 +67,7 @@ def known_mix(
         upper=frozen(np.maximum(upper, known)),
         standard_errors=None,
     )
-    return mix, UnknownShare(others.share, others.lower, others.upper)
+    return mix, others
 
 
 def _of_all(lower: Vector, upper: Vector, inside: Vector) -> tuple[Vector, Vector]:

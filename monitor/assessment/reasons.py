@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from monitor.arrays import Vector
-from monitor.assessment.known_events import UnknownShare
 from monitor.assessment.verdict import Verdict
 from monitor.priors import PriorEstimate
-from monitor.shifts import Blocks, Diagnosis, Explanation, Move, cohen_w
+from monitor.shifts import Blocks, Diagnosis, Explanation, Move, UnknownEvents, cohen_w
 from monitor.tolerances import MINIMUM_EVENTS, MIX_FLOOR, WHOLE_BLOCKS
 
 RARE = 0.05
@@ -42,7 +41,7 @@ def reasons(
     novel_features: str,
     exchanged: tuple[str, str] | None,
     *,
-    unknown: UnknownShare | None,
+    unknown: UnknownEvents | None,
     mix_known: bool,
     mix_vague: bool,
     mix_usual: str,

@@ -20,9 +20,9 @@ from monitor.shifts.diagnosis import Diagnosis, diagnose, one_mix_explains
 from monitor.shifts.evidence import SeriesEvidence, windows_to_notice
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested, alike_neighbours, cohen_w
-from monitor.shifts.novelty import Novelty, unknown_events
+from monitor.shifts.novelty import Novelty, UnknownEvents, unknown_events
 from monitor.shifts.outline import Outline, follow
-from monitor.shifts.prepared import Prepared, mapped_rows, prepare, shares_inside
+from monitor.shifts.prepared import Prepared, mapped_rows, out_of_inside, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
 from monitor.shifts.resolution import SINGLE, Resolution, WrittenColumn, coarsened_table
 from monitor.shifts.season import Season
@@ -62,6 +62,7 @@ __all__ = [
     "Sketches",
     "SortedColumn",
     "Tested",
+    "UnknownEvents",
     "VersatileForestClassifier",
     "VersatileTreeClassifier",
     "WindowProfile",
@@ -85,6 +86,7 @@ __all__ = [
     "lens",
     "mapped_rows",
     "one_mix_explains",
+    "out_of_inside",
     "prepare",
     "profile_of",
     "qualities",

@@ -234,7 +234,7 @@ def _mixes_differ(known: Match, unknown: Novelty, without_feature: Match, refere
     the other features makes them show a mix that is none.
     """
     inside = prepared.shares_inside(reference, unknown.threshold)
-    scale = 1.0 / (inside * float((known.priors / inside).sum()))
+    scale = prepared.out_of_inside(known.priors, inside)
     variances = np.diag(known.covariance) * scale**2 + np.diag(without_feature.covariance)
     apart = np.abs(known.priors * scale - without_feature.priors) / np.sqrt(np.maximum(variances, LEAST_ERROR**2))
     return bool(2 * inside.size * ndtr(-apart.max()) < level)

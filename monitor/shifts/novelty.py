@@ -170,7 +170,7 @@ def novelty(reference: Landscape, standardised: Standardised, priors: Vector) ->
     best = Novelty(0.0, 0.0, 0.0, 1.0, np.inf, np.zeros(n, dtype=np.bool_), distances, n)
     # Below ten expected events on either side the normal approximation would be optimistic.
     levels = [level for level in NOVELTY_LEVELS if (1 - level) * min(n, m) >= NOVELTY_TAIL]
-    for threshold, expected in _tails(reference, priors, levels if n else []):
+    for threshold, expected in _tails(reference, priors, levels):
         beyond = distances > threshold
         share = float(beyond.mean())
         pooled = (n * share + m * expected) / (n + m)
@@ -195,7 +195,7 @@ def _tails(reference: Landscape, priors: Vector, levels: Sequence[float]) -> Ite
 class UnknownEvents:
     """The events of no known class, all of them, with a 95 % interval of their share."""
 
-    share: float
+    estimate: float
     lower: float
     upper: float
     within: float
@@ -219,7 +219,7 @@ def unknown_events(found: Novelty, reference: Landscape, priors: Vector) -> Unkn
     reach = NORMAL_95 * max(error, found.error)
     hidden = max(mass - error for mass, error in shown) - max(shown[0][0], found.mass)
     return UnknownEvents(
-        share=share,
+        estimate=share,
         lower=max(share - reach, 0.0),
         upper=min(share + reach, 1.0),
         within=float(np.clip(hidden * within / (1.0 - found.beyond.mean()), 0.0, 1.0)),

@@ -151,6 +151,11 @@ def shares_inside(reference: Prepared, threshold: float) -> Vector:
     return np.asarray((counts + 0.5) / (reference.class_counts + 0.5))
 
 
+def out_of_inside(priors: Vector, inside: Vector) -> Vector:
+    """By what the share of each class among the events inside is multiplied, to be that among all."""
+    return np.asarray(1.0 / (inside * float((priors / inside).sum())))
+
+
 def _near(reference: Prepared, threshold: float) -> Flags:
     """The sample's rows within a distance of the classes, in the landscape of `novelty`."""
     return np.asarray(present(reference.landscape, "distances of the reference's rows").by_row <= threshold)
