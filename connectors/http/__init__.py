@@ -135,6 +135,8 @@ class HttpSource:
 
     def poll(self, timeout: float, held: Collection[str] = ()) -> Sequence[RawBatch]:
         """The next records of the log."""
+        # Whoever polls again has committed what was marked; waiting for the next mark, a full log would stay full.
+        self._log.forget(self._committed)
         if self._log.lost:
             self._log.lost = False
             return [RawBatch(PARTITION, [], np.empty(0, np.int64), self._position, skipped=1)]
@@ -151,8 +153,7 @@ class HttpSource:
         return [self._batch(frames)]
 
     def mark(self, partition: str, offset: int) -> str:  # noqa: ARG002 - there is one
-        """Nothing is needed to know the log again; what was committed the last time is needed no more."""
-        self._log.forget(self._committed)
+        """Nothing is needed to know the log again; what is before the offset is needed no more once it is committed."""
         self._committed = max(offset, self._committed)
         return ""
 

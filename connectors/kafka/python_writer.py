@@ -1,6 +1,6 @@
 """Writing with kafka-python: transactions that end one way or the other, whatever becomes of the brokers.
 
-Public API only; each workaround names the measured behaviour that it is for.
+Each workaround names the measured behaviour that it is for. Public API only, but for `_answered`.
 """
 
 import logging
@@ -8,17 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from kafka import KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from connectors.kafka import cluster
 from connectors.kafka.driver import CommittedOffset, Partition, Record
 from connectors.kafka.python_values import CLOSE_MILLISECONDS, MOVED_ON, as_offsets
 from connectors.kafka.settings import SinkSettings
-from connectors.kafka.watchdog import within
 from monitor.errors import CommitRefusedError, OutageError
 
 log = logging.getLogger(__name__)
@@ -46,7 +44,7 @@ class PythonWriter:
                 return producer
             what = f"start transactions as {self._transactional_id}"
             try:
-                within(self._patience, partial(self._do, what, producer.init_transactions))
+                self._do(what, _answered, producer, "initialize_transactions", self._patience)
             except TimeoutError as error:
                 _leave(producer)
                 if time.monotonic() > deadline:
@@ -96,47 +94,45 @@ class PythonWriter:
             self._futures.append(future)
 
     def flush(self) -> None:
-        futures, self._futures = self._futures, []
-        self._flush(self._producer, futures)
+        self._do("write", self._producer.flush)
+        self._see_written(self._sent())
 
     def commit(self, offsets: Mapping[Partition, CommittedOffset], membership: object) -> None:
         """A producer that does not answer is replaced: its successor ends the transaction, one way or the other.
 
-        A request to a coordinator whose broker refuses the connection is dropped by kafka-python 3.0.12, and whoever
-        waits for its answer waits for ever. As nobody knows how far it came, it counts as refused: what is committed
-        is read from the group.
+        As nobody knows how far it came, the commit counts as refused: what is committed is read from the group.
         """
-        futures, self._futures = self._futures, []
+        deadline, futures = time.monotonic() + self._patience, self._sent()
         try:
-            within(self._patience, partial(self._end, self._producer, futures, offsets, membership))
+            self._producer.flush(timeout=self._patience)
+            self._see_written(futures)
+            if offsets:
+                added = as_offsets(offsets), membership
+                _answered(self._producer, "send_offsets_to_transaction", deadline - time.monotonic(), *added)
+            _answered(self._producer, "begin_commit", deadline - time.monotonic())
         except MOVED_ON as error:
             self.abort()
             self._renew()
             raise CommitRefusedError(f"the group moved on: {error}") from error
-        except KafkaError as error:
-            raise cluster.failed("the transaction failed", error) from error
-        except TimeoutError as error:
+        except (TimeoutError, KafkaTimeoutError) as error:
             self._replace("commit")
             raise CommitRefusedError(f"no answer to a commit within {self._patience:.0f} s") from error
+        except KafkaError as error:
+            raise cluster.failed("the transaction failed", error) from error
 
     def abort(self) -> None:
         self._futures.clear()
         try:
-            within(self._patience, partial(self._do, "abort the transaction", self._producer.abort_transaction))
+            self._do("abort the transaction", _answered, self._producer, "begin_abort", self._patience)
         except TimeoutError:
             self._replace("abort")
 
-    def _end(
-        self, producer: Any, futures: Sequence[Any], offsets: Mapping[Partition, CommittedOffset], membership: object
-    ) -> None:
-        """End the transaction of this very producer: when the answer is late, another one has taken its place."""
-        self._flush(producer, futures)
-        if offsets:
-            producer.send_offsets_to_transaction(as_offsets(offsets), membership)
-        producer.commit_transaction()
+    def _sent(self) -> Sequence[Any]:
+        """What became of each record is seen once."""
+        futures, self._futures = self._futures, []
+        return futures
 
-    def _flush(self, producer: Any, futures: Sequence[Any]) -> None:
-        self._do("write", producer.flush)
+    def _see_written(self, futures: Sequence[Any]) -> None:
         for future in futures:
             self._do("write", future.get)
 
@@ -165,6 +161,18 @@ class PythonWriter:
             raise cluster.failed(f"Kafka: cannot {what}", error) from error
 
 
+def _answered(producer: Any, request: str, seconds: float, *arguments: Any) -> None:
+    """Ask a transaction's coordinator for something, and wait for the answer; TimeoutError if that takes longer.
+
+    KafkaProducer's own methods wait for ever where kafka-python 3.0.12 drops the request, as it does when the
+    coordinator's broker refuses the connection: the thread that waits keeps the producer and all that it holds.
+    """
+    result = getattr(producer._transaction_manager, request)(*arguments)  # noqa: SLF001 - see above
+    producer._sender.wakeup()  # noqa: SLF001
+    if not result.wait(max(1000 * seconds, 0)):
+        raise TimeoutError
+
+
 def _closed(producer: Any) -> bool:
     try:
         producer.close(timeout=CLOSE_MILLISECONDS / 1000)
@@ -183,8 +191,8 @@ def _leave(producer: Any) -> None:
     """
 
     def close() -> None:
-        with suppress(KafkaError):
-            producer.abort_transaction()
+        with suppress(KafkaError, TimeoutError):
+            _answered(producer, "begin_abort", CLOSE_MILLISECONDS / 1000)
         while not _closed(producer):
             time.sleep(CLOSE_MILLISECONDS / 1000)
 
