@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from monitor import priors, quality
-from monitor.arrays import Labels, Matrix
+from monitor.arrays import Labels, Matrix, Vector
 from monitor.calibration import cross_fit
 from monitor.limits import SAMPLE_ROWS
 from monitor.priors.intervals import error_bound
@@ -21,12 +22,23 @@ from monitor.reference.atoms import atoms_sentence, largest_atom
 from monitor.reference.classifier import Reference
 from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
-from monitor.tolerances import CALIBRATED, CLASS_EVENTS, INDISTINCT, REFERENCE_PER_WINDOW
+from monitor.tolerances import (
+    CALIBRATED,
+    CLASS_EVENTS,
+    INDISTINCT,
+    MIX_FACTOR,
+    MIX_FLOOR,
+    NORMAL_95,
+    REFERENCE_PER_WINDOW,
+    VERDICT_LEVEL,
+)
 from monitor.windows import Window
 
 UNIT_MAPS = ("acc-qp", "pacc")
 WINDOW_SIZES = (1_000, 10_000, 100_000)
 BINS = 12
+RISE_STEPS = 2
+"""The error at the reference's share, and at the one that it says is seen."""
 
 Report = dict[str, Any]
 
@@ -114,9 +126,38 @@ def _window(reference: Reference, size: int) -> Report:
         "events": size,
         "error_bound": _error_bound(reference, size),
         "interval_width": _by_class(reference, estimate.upper - estimate.lower),
+        "rise_seen": rise_seen(reference, size),
         "reference_per_window": ratio,
         "reference_is_enough": ratio >= REFERENCE_PER_WINDOW,
     }
+
+
+def rise_seen(reference: Reference, size: int) -> float:
+    """The share that the rarest class has to rise to, for 95 in 100 windows of so many events to say that it moved.
+
+    The estimate then has to lie two quantiles from the reference's share, of the level and of 95 %, in errors of a
+    window in which it has risen: those grow with the share. It also has to be a move that counts, by Cohen's w or by
+    its factor.
+    """
+    pi, source = reference.source_priors, reference.sample
+    rarest = int(np.argmin(pi))
+    share = float(pi[rarest])
+    counts = min((MIX_FACTOR - 1) * share, MIX_FLOOR * math.sqrt(share * (1 - share)))
+    seen = share
+    for _ in range(RISE_STEPS):
+        mix = np.where(np.arange(pi.size) == rarest, seen, pi * (1 - seen) / (1 - share))
+        rows = _drawn(source.labels, mix, size, np.random.default_rng(source.seed))
+        estimate = priors.ESTIMATORS[reference.estimator].estimate(Window.of(source.posteriors[rows]), reference)
+        half = float(estimate.upper[rarest] - estimate.lower[rarest]) / 2
+        error = math.hypot(half / NORMAL_95, math.sqrt(share * (1 - share) / reference.class_counts.sum()))
+        seen = min(share + max(float(ndtri(1 - VERDICT_LEVEL / 6) + ndtri(0.95)) * error, counts), 1.0)
+    return seen
+
+
+def _drawn(labels: Labels, mix: Vector, size: int, random: np.random.Generator) -> Labels:
+    """Rows of a sample with this class mix."""
+    chances = (mix / np.bincount(labels, minlength=mix.size))[labels]
+    return random.choice(labels.size, size, p=chances / chances.sum())
 
 
 def _error_bound(reference: Reference, size: int) -> float | None:
@@ -224,6 +265,12 @@ def _on_detectable_shift(report: Mapping[str, Any]) -> dict[str, str]:
     widths = {w["events"]: max(w["interval_width"].values()) / 2 for w in report["windows"]}
     said = ", ".join(f"{half:.2%} at {events:,} events" for events, half in widths.items())
     facts = f"The prevalence of the least certain class is known to +-{said}. A smaller shift cannot be seen."
+    rarest = min(report["source_priors"], key=report["source_priors"].get)
+    rises = ", ".join(f"{w['rise_seen']:.2%} of {w['events']:,} events" for w in report["windows"])
+    facts += (
+        f" A rise of {rarest}, from {report['source_priors'][rarest]:.2%}, is named in 95 of 100 windows once it makes "
+        f"up {rises}."
+    )
     return _advice("good" if widths[WINDOW_SIZES[1]] < 0.05 else "mind", "Smallest visible shift", facts)
 
 

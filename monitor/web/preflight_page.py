@@ -73,10 +73,13 @@ def _windows(report: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
         f"{window['reference_per_window']:.3g} x" + ("" if window["reference_is_enough"] else " (too small)")
         for window in windows
     ]
+    rarest = min(report["source_priors"], key=report["source_priors"].get)
+    rises = [f"{window['rise_seen']:.2%}" for window in windows]
     bounds = ["says nothing" if window["error_bound"] is None else f"{window['error_bound']:.2f}" for window in windows]
     heads = ["class", "prevalence", "events held out", *(f"{window['events']:,} events" for window in windows)]
     return heads, [
         *rows,
+        [f"share of {rarest} that is named in 95 of 100 windows", "", "", *rises],
         ["reference per window", "", "", *enough],
         ["largest distance from the true mix (Theorem 1, 95 %)", "", "", *bounds],
     ]

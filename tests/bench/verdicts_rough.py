@@ -20,7 +20,7 @@ from scipy.stats import binom
 
 from monitor.assessment.classifier import assess
 from monitor.reference.classifier import Reference
-from monitor.reference.preflight import measure
+from monitor.reference.preflight import measure, rise_seen
 from monitor.tolerances import VERDICT_LEVEL
 from tests.bench.options import REPORTS, options
 from tests.bench.verdicts import SHIFTS
@@ -53,8 +53,14 @@ class Cell(msgspec.Struct, frozen=True):
     number: int
     good: bool
     """By the preflight."""
+    doubling_seen: bool
+    """Whether by the preflight a rare class that has doubled is named in 95 of 100 of these windows."""
     said: dict[str, dict[str, int]]
     """By shift."""
+
+    def good_for(self, shift: str) -> bool:
+        """Whether the preflight lets one expect the right verdict."""
+        return self.good and (shift != "doubled" or self.doubling_seen)
 
 
 def units() -> Iterator[tuple[str, int, int, int]]:
@@ -78,7 +84,8 @@ def cell(kind: str, classes: int, held_out: int, number: int) -> Cell:
         for shift in SHIFTS_OF[kind]
     }
     good = _is_good(made, known, held_out, np.random.default_rng([SEED, held_out, number]))
-    return Cell(kind, classes, held_out, number, good, {shift: dict(counts) for shift, counts in said.items()})
+    seen = rise_seen(known, SIZES[held_out]) <= 2 * float(known.source_priors.min())
+    return Cell(kind, classes, held_out, number, good, seen, {shift: dict(counts) for shift, counts in said.items()})
 
 
 def _is_good(made: World, known: Reference, held_out: int, rng: np.random.Generator) -> bool:
@@ -111,8 +118,9 @@ def report(cells: list[Cell]) -> list[str]:
         "",
         "Made by `python -m tests.bench.verdicts_rough --state FILE`. Right verdicts of all windows. A hold-out is",
         "good where the preflight says so: calibrated, classes apart, enough of each, windows of 1,000 events safe.",
-        "`unit` is a column times 100, `doubled` the rare class twice as often. In bold: calm cells with more alarms",
-        f"than a binomial at {VERDICT_LEVEL:.0%} has in 99 of 100, cells below 95 % whose hold-outs are all good.",
+        "`unit` is a column times 100, `doubled` the rare class twice as often, which is good where the preflight says",
+        "that such a rise is named in 95 of 100 of these windows. In bold: calm cells with more alarms than a binomial",
+        f"at {VERDICT_LEVEL:.0%} has in 99 of 100, cells below 95 % whose hold-outs are all good.",
         "",
         "| world | classes | hold-out | window | good | " + " | ".join(shifts) + " |",
         "|---" * (5 + len(shifts)) + "|",
@@ -128,8 +136,8 @@ def report(cells: list[Cell]) -> list[str]:
     low, high = (int(binom.ppf(q, calm, VERDICT_LEVEL)) for q in (0.01, 0.99))
     lines += ["", f"All calm windows: {alarms} alarms of {calm:,} (a binomial at 1 %: {low} to {high})."]
     for shift in shifts[1:]:
-        wrong, windows = _wrong([x for x in cells if x.good], shift)
-        lines.append(f"`{shift}` with good hold-outs: {windows - wrong} of {windows:,} right.")
+        wrong, windows = _wrong([x for x in cells if x.good_for(shift)], shift)
+        lines.append(f"`{shift}` where the preflight calls it good: {windows - wrong} of {windows:,} right.")
     lines += ["", "What was said in place of what happened:", ""]
     for shift in shifts:
         for kind in KINDS:
@@ -153,7 +161,7 @@ def _told(cells: list[Cell], shift: str) -> str:
     wrong, windows = _wrong(cells, shift)
     if not windows:
         return ""
-    good = all(x.good for x in cells)
+    good = all(x.good_for(shift) for x in cells)
     too_many = wrong > binom.ppf(0.99, windows, VERDICT_LEVEL) if shift == "none" else good and wrong > 0.05 * windows
     return f"**{windows - wrong}/{windows}**" if too_many else f"{windows - wrong}/{windows}"
 

@@ -6,9 +6,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from monitor.assessment.classifier import assess
 from monitor.reference.classifier import Reference
-from monitor.reference.preflight import measure
+from monitor.reference.preflight import measure, rise_seen
 from monitor.web.preflight_page import page
+from monitor.windows import Window
 from tests.reference.worlds import CLASSES, world
 
 
@@ -48,6 +50,28 @@ def test_intervals_shrink_with_the_window_and_the_reference_is_weighed_against_i
     assert [window["reference_per_window"] for window in report["windows"]] == [2.0, 0.2, 0.02]
     assert not any(window["reference_is_enough"] for window in report["windows"])
     assert verdicts(report)["Largest safe window"] == "mind"
+
+
+def test_a_rise_of_the_rarest_class_that_is_said_to_be_named_is_named_and_half_of_it_is_not_always(report):
+    posteriors, labels, _ = world(2000, 0, 3.0)
+    reference = Reference.fit(posteriors, labels, classes=CLASSES)
+    before, size = float(reference.source_priors.min()), 1_000
+    rise = rise_seen(reference, size) - before
+    rarest = int(np.argmin(reference.source_priors))
+    rows, truth, _ = world(60_000, 1, 3.0)
+    rng = np.random.default_rng(2)
+
+    def named(share: float) -> int:
+        mix = np.where(np.arange(3) == rarest, share, reference.source_priors * (1 - share) / (1 - before))
+        chances = (mix / np.bincount(truth))[truth]
+        windows = (rng.choice(truth.size, size, p=chances / chances.sum()) for _ in range(40))
+        return sum(assess(Window.of(rows[at]), reference).verdict.value == "prior-shift" for at in windows)
+
+    assert named(before + rise) >= 35
+    assert named(before + rise / 2) <= 30
+    rises = [window["rise_seen"] for window in report["windows"]]
+    assert rises == sorted(rises, reverse=True)
+    assert f"{rises[0]:.2%}" in page(report)
 
 
 def test_theorem_1_bounds_what_counts_can_be_off_by_and_says_nothing_with_too_few_events(report):
