@@ -156,7 +156,8 @@ def _natural(calibrated: Matrix, labels: Labels, whole: Usual) -> Vector:
 
     With one Newton step theta_j from the whole's and information I_j for each part, Q = sum I_j (theta_j - mean)^2 has
     J - 1 degrees of freedom where parts are alike; beyond chance the variance is (Q - J + 1) / (S - sum I^2 / S), with
-    the sum S of I (DerSimonian and Laird 1986).
+    the sum S of I (DerSimonian and Laird 1986). Directions are orthogonal, so that their sum tells whether parts differ
+    where each by itself falls just short of it.
     """
     steps, weights = [], []
     for rows in np.array_split(np.arange(labels.size), CONCEPT_PARTS):
@@ -167,8 +168,9 @@ def _natural(calibrated: Matrix, labels: Labels, whole: Usual) -> Vector:
     total, free = weight.sum(axis=0), CONCEPT_PARTS - 1
     q = (weight * (theta - (weight * theta).sum(axis=0) / total) ** 2).sum(axis=0)
     variance = (q - free) / (total - (weight**2).sum(axis=0) / total)
-    beyond_chance = q - free > EXCHANGEABLE * (2 * free) ** 0.5
-    return np.asarray(np.sqrt(np.where(beyond_chance, variance, 0.0)))
+    by_chance = free + EXCHANGEABLE * (2 * free) ** 0.5
+    together = q.sum() > q.size * free + EXCHANGEABLE * (2 * q.size * free) ** 0.5
+    return np.asarray(np.sqrt(np.where((q > by_chance) | together, np.maximum(variance, 0.0), 0.0)))
 
 
 @dataclass(frozen=True, slots=True)

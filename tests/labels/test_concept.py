@@ -159,6 +159,29 @@ def test_a_hold_out_whose_parts_differ_tolerates_as_much_and_a_shuffled_one_less
     assert alarms([weeks[0]] * 10, shuffled)
 
 
+def test_where_parts_differ_in_their_slopes_a_smaller_difference_in_a_bend_is_believed_too() -> None:
+    """By itself it could be chance in twenty parts."""
+    alike, apart = (bent_weeks(slopes, bend=0.15) for slopes in ((1.0,), (0.4, 0.4, 1.6, 1.6)))
+    assert not alike.natural.any()
+    assert apart.natural[0] > 0.3
+    assert apart.natural.all()
+
+
+def bent_weeks(slopes: tuple[float, ...], bend: float) -> Usual:
+    """A hold-out of twenty weeks whose bend has the one sign and the other, week by week."""
+    weeks = []
+    for week in range(20):
+        rng = np.random.default_rng(week)
+        odds = 1.5 * rng.normal(size=300)
+        ranks = 2 * np.argsort(np.argsort(odds)) / odds.size - 1
+        truth = slopes[week % len(slopes)] * odds + (-1) ** week * bend * (1 - 3 * ranks**2) / 2
+        labels = (np.log(1 / rng.random(odds.size) - 1) > -truth).astype(np.int64)
+        weeks.append((softmax(np.column_stack([np.zeros(odds.size), odds]), axis=1), labels))
+    found = concept.as_usual(*(np.concatenate(parts) for parts in zip(*weeks, strict=True)))
+    assert found is not None
+    return found
+
+
 def test_labels_of_one_class_say_nothing() -> None:
     calibrated, _ = world(1, 50, np.array([0.5, 0.5]))
     assert not concept.strata(calibrated, np.ones(50, dtype=np.int64)).sign.size
