@@ -168,7 +168,7 @@ def _answered(producer: Any, request: str, seconds: float, *arguments: Any) -> N
     coordinator's broker refuses the connection: the thread that waits keeps the producer and all that it holds.
     """
     result = getattr(producer._transaction_manager, request)(*arguments)  # noqa: SLF001 - see above
-    producer._sender.wakeup()  # noqa: SLF001
+    producer._sender.wakeup()  # noqa: SLF001 - see above
     if not result.wait(max(1000 * seconds, 0)):
         raise TimeoutError
 

@@ -86,13 +86,32 @@ def rare(values: Vector, labels: Labels, classes: int) -> bool:
     """Whether a column is one and the same value (or missing) within each class but for a few events.
 
     How many such events a window holds follows Poisson's law, and no normal one as the fit test has it: three flags
-    where 0.3 were expected would be five standard deviations. The column is still tested by itself.
+    where 0.3 were expected would be five standard deviations. Of a column that is the same in all classes no event at
+    all was seen, which of 300 rows says little: the first one would be any number of them. The column is still tested
+    by itself.
     """
+    if np.unique(values).size <= 1:
+        return True
     others = 0
     for y in range(classes):
         _, counts = np.unique(values[labels == y], return_counts=True)
         others += int(counts.sum() - counts.max(initial=0))
     return 0 < others < RARE_SHARE * values.size
+
+
+def unusual_shares(values: Vector, labels: Labels, classes: int) -> Vector | None:
+    """The share of each class's values that are not the usual one, where nearly all are that; else None."""
+    present = ~np.isnan(values)
+    values, labels = values[present], labels[present]
+    if not values.size:
+        return None
+    each, counts = np.unique(values, return_counts=True)
+    others = values != each[counts.argmax()]
+    if others.mean() >= RARE_SHARE:
+        return None
+    return np.bincount(labels, weights=others, minlength=classes) / np.maximum(
+        np.bincount(labels, minlength=classes), 1
+    )
 
 
 def columns_in_map(features: KnownColumns, table: Matrix, labels: Labels, classes: int, frequent: Flags) -> Labels:

@@ -15,7 +15,7 @@ from monitor.shifts.columns import KnownColumns, SortedColumn, column_name
 from monitor.shifts.distance_laws import DistanceLaw, distance_laws, score_laws
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.window_view import Looked, SeenColumns
-from monitor.tolerances import DISTANCE_FLOOR, MISSING_FLOOR
+from monitor.tolerances import DISTANCE_FLOOR, LEAST_ERROR, MISSING_FLOOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,12 @@ def of_features(
     if looked.features is None:
         return ()
     found = compared(looked.features, reference.features, priors, spread)
+    for j, shares in reference.unusual.items():
+        weights = priors * (1 - reference.features.missing[j])
+        expected = float(weights @ shares) / max(float(weights.sum()), LEAST_ERROR)
+        rows = categories.effective_size(reference.features.class_counts[j], weights)
+        unusual_p = categories.unusual_p(float(found.distance[j]), float(found.n[j]), expected, rows)
+        found.p_value[j] = min(found.p_value[j], unusual_p)
     found = _beyond_blocks(found, distance_laws(reference), reference.features, priors)
     for j in reference.untested:
         found.p_value[j] = found.missing_p[j] = 1.0

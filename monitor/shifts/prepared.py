@@ -4,6 +4,7 @@ Everything here follows from the reference alone; a window only looks things up:
 covariances of its feature map (`feature_map`, `moments`), and where its classes lie (`novelty`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -44,6 +45,8 @@ class Prepared:
     """The mapped sample, before scaling, and its"""
     labels: Labels
     standardised: NDArray[np.float32] | None
+    unusual: Mapping[int, Vector]
+    """Of numbers that are nearly all the same the share of other values, by class."""
     untested: tuple[int, ...]
     """Features that are in no test."""
     hold_out: Blocks | None
@@ -68,12 +71,18 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
     )
     posteriors = KnownColumns(tuple(_posterior(sample, y, counts) for y in range(classes)))
     chosen, projections = np.zeros(0, dtype=np.int64), None
+    unusual: dict[int, Vector] = {}
     if sample.features is not None:
         rare = [feature_map.rare(column, sample.labels, classes) for column in sample.features.T]
         frequent = ~np.array(rare, dtype=np.bool_)
         frequent[[*reference.calendar, *reference.ignored]] = False
         chosen = feature_map.columns_in_map(features, sample.features, sample.labels, classes, frequent)
         projections = fitted(sample.features, reference.features, frequent)
+        shares = {
+            j: feature_map.unusual_shares(sample.features[:, j], sample.labels, classes)
+            for j in features.numbers_at.tolist()
+        }
+        unusual = {j: each for j, each in shares.items() if each is not None}
     parts, blocks = [], []
     start = 0
     for name, kind, index, part in feature_map.coordinates_of(sample, features, posteriors, projections, chosen):
@@ -100,6 +109,7 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
         rows=mapped,
         labels=sample.labels,
         standardised=standardised,
+        unusual=unusual,
         untested=(*reference.calendar, *reference.ignored),
         hold_out=cut,
     )

@@ -119,3 +119,43 @@ def test_heavy_tails_in_a_small_hold_out_raise_no_alarm() -> None:
             today, _ = events(400, 100 + 10 * seed + k)
             alarms += assess(Window.of(model.predict_proba(today), today), reference).verdict != "stable"
     assert alarms <= 2
+
+
+def test_a_flag_that_becomes_ten_times_as_frequent_is_named_however_rare_it_was() -> None:
+    rng = np.random.default_rng(4)
+
+    def drawn(rows: int, flagged: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        labels = rng.integers(0, 2, rows)
+        inputs = np.column_stack([labels + rng.normal(size=rows), rng.random(rows) < flagged])
+        positive = 1 / (1 + np.exp(0.5 - inputs[:, 0]))
+        return np.column_stack([1 - positive, positive]), labels, inputs
+
+    posteriors, labels, inputs = drawn(5_000, 0.005)
+    reference = Reference.fit(posteriors, labels, inputs, feature_names=["age", "manual_review"])
+    calm = [assess(Window.of(p, x), reference).verdict for p, _, x in (drawn(1_000, 0.005) for _ in range(40))]
+    assert calm.count("stable") >= 38
+    posteriors, _, inputs = drawn(1_000, 0.05)
+    found = assess(Window.of(posteriors, inputs), reference)
+    assert found.verdict == "covariate-shift"
+    assert found.reasons[0].startswith("manual_review")
+
+
+def test_the_first_late_fee_in_a_column_that_was_all_zero_is_no_shift_and_a_tenth_of_them_is() -> None:
+    """None in three hundred rows: one in a hundred is nothing to speak of, whatever its amount."""
+    rng = np.random.default_rng(6)
+
+    def drawn(rows: int, late: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        labels = rng.integers(0, 2, rows)
+        inputs = np.column_stack([labels + rng.normal(size=rows), rng.normal(size=rows), np.zeros(rows)])
+        inputs[:late, 2] = 100 * rng.random(late).round(4) + 1
+        positive = 1 / (1 + np.exp(0.5 - inputs[:, 0]))
+        return np.column_stack([1 - positive, positive]), labels, inputs
+
+    posteriors, labels, inputs = drawn(300, 0)
+    reference = Reference.fit(posteriors, labels, inputs, feature_names=["age", "visits", "late_fee"])
+    verdicts = []
+    for late in (1, 2, 30):
+        posteriors, _, inputs = drawn(200, late)
+        verdicts.append(assess(Window.of(posteriors, inputs), reference))
+    assert [each.verdict.value for each in verdicts] == ["stable", "stable", "covariate-shift"]
+    assert "late_fee" in verdicts[-1].reasons[0]
