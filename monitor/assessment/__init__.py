@@ -19,7 +19,7 @@ from monitor.assessment.message import (
 )
 from monitor.assessment.mix_rule import ClassRule, MixRule, share_scores, spread
 from monitor.assessment.performance import Performance
-from monitor.assessment.prevalence import BasedOn
+from monitor.assessment.prevalence import CANDIDATES, BasedOn, errors_in_blocks
 from monitor.assessment.reasons import describe
 from monitor.assessment.recent_normal import Examined, RecentNormal, against_recent, examined_by, judged
 from monitor.assessment.regressor import RegressionAssessment, assess_regression
@@ -30,6 +30,7 @@ from monitor.assessment.verdict import Verdict, verdicts
 from monitor.assessment.window_tests import FeatureShift, Test
 
 __all__ = [
+    "CANDIDATES",
     "NOTHING_WRONG",
     "AdaptBy",
     "Assessment",
@@ -58,6 +59,7 @@ __all__ = [
     "assess_regression",
     "describe",
     "encode",
+    "errors_in_blocks",
     "examined_by",
     "judged",
     "rfc3339",

@@ -114,10 +114,7 @@ def published(
         return _without_blocks(label_shift, pcc, source)
     moved = verdict in {Verdict.PRIOR_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}
     expected = source if diagnosis.usual is None else diagnosis.usual.shares
-    of_blocks = blocks.usual_mixes
-    if of_blocks is None:
-        of_blocks = np.broadcast_to(source, blocks.shares.shape)
-    return _familiar(label_shift, pcc, expected, of_blocks, blocks, departure=diagnosis.whole.departure, moved=moved)
+    return _familiar(label_shift, pcc, expected, source, blocks, departure=diagnosis.whole.departure, moved=moved)
 
 
 _EITHER = (
@@ -135,9 +132,13 @@ def _either(published: PriorEstimate, unmoved: PriorEstimate, known: PriorEstima
     )
 
 
-def _errors(blocks: Blocks, expected: Matrix) -> Matrix:
-    """e_ik, (candidates, blocks, classes). What the season leads to expect of a block has not seen it."""
-    shares, unseen = blocks.shares, blocks.stretches / (blocks.stretches - 1)
+def errors_in_blocks(blocks: Blocks, source: Vector) -> Matrix:
+    """e_ik of `CANDIDATES`, (candidates, blocks, classes).
+
+    What the season leads to expect of a block has not seen it.
+    """
+    shares, unseen = blocks.shares, blocks.stretches / max(blocks.stretches - 1, 1)
+    expected = _expected(blocks, source)
     return np.stack(
         [
             (expected - shares) * (unseen if blocks.season is None else 1.0),
@@ -145,6 +146,12 @@ def _errors(blocks: Blocks, expected: Matrix) -> Matrix:
             (blocks.estimates - shares) * unseen,
         ]
     )
+
+
+def _expected(blocks: Blocks, source: Vector) -> Matrix:
+    """The reference's shares as each block has them, at its time of the season if there is one."""
+    mixes = blocks.usual_mixes
+    return np.broadcast_to(source, blocks.shares.shape) if mixes is None else mixes
 
 
 def _mean_squares(errors: Matrix) -> Vector:
@@ -162,13 +169,14 @@ def _familiar(
     label_shift: PriorEstimate,
     pcc: Vector,
     expected: Vector,
-    of_blocks: Matrix,
+    source: Vector,
     blocks: Blocks,
     *,
     departure: float,
     moved: bool,
 ) -> Prevalence:
-    candidates, errors = np.stack([expected, pcc, label_shift.priors]), _errors(blocks, of_blocks)
+    candidates, errors = np.stack([expected, pcc, label_shift.priors]), errors_in_blocks(blocks, source)
+    of_blocks = _expected(blocks, source)
     growth = np.array([1.0, *[min(departure, LEAST_FAMILIAR)] * 2])
     weights = (_mean_squares(errors) * growth) ** -2.0
     weights[0] *= not moved

@@ -4,20 +4,21 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import pytest
 from msgspec.structs import replace as changed
+from scipy.special import softmax
 
 from monitor.assessment import BasedOn, assess
 from monitor.labels import Outcome, Waiting, outcomes
 from monitor.labels.published_window import kept, told
 from monitor.labels.values import Found, Stateless
 from monitor.limits import MIXES_KEPT
+from monitor.reference.blocks import cut
 from monitor.state import RecentLabelsState, StatePlan, WindowSeen
 from monitor.state.recent_labels import recent_labels
 from monitor.tolerances import FEWEST_OUTCOMES
 from monitor.windows import Window, WindowSummary
 from tests.assessment import worlds
-from tests.assessment.test_prevalence import BLOCK, reference, weeks
+from tests.assessment.test_prevalence import BLOCK, SCHEMA, reference, weeks
 
 LATE = 2
 NONE = np.zeros(0, dtype=np.int64)
@@ -69,15 +70,14 @@ def test_with_labels_the_mix_is_at_least_as_good_as_the_best_simple_rule_and_its
     assert np.mean(covered) >= 0.9
 
 
-def test_the_result_says_that_it_rests_on_recent_labels_from_the_third_outcome_on() -> None:
+def test_the_result_says_that_it_rests_on_recent_labels_from_the_first_outcome_on() -> None:
     found, _ = followed()
     based = [seen.assessment.based_on for seen, _ in found]
-    first = FEWEST_OUTCOMES + LATE - 1
-    assert set(based[:first]) == {BasedOn.FAMILIAR_INPUTS}
-    assert set(based[first:]) == {BasedOn.RECENT_LABELS}
+    assert set(based[:LATE]) == {BasedOn.FAMILIAR_INPUTS}
+    assert set(based[LATE:]) == {BasedOn.RECENT_LABELS}
     last = found[-1][0].assessment
     assert last.prevalence.method == "recent-labels"
-    assert "the last 24 windows with labels" in last.reasons[-1]
+    assert "the last 30 windows with labels and blocks of the hold-out" in last.reasons[-1]
     assert not last.recalibration.apply
 
 
@@ -117,7 +117,36 @@ def test_it_is_for_classifiers_that_await_labels() -> None:
     assert recent_labels(StatePlan(), reference()) is None
 
 
-@pytest.mark.parametrize("outcomes_seen", [0, 1, 2])
-def test_before_the_third_outcome_what_is_published_is_the_windows_own(outcomes_seen: int) -> None:
-    found, _ = followed()
-    assert found[outcomes_seen][0].assessment.prevalence.method == "familiar-inputs"
+def test_without_blocks_experts_are_weighed_from_the_third_outcome_on() -> None:
+    found, _ = followed(12, known=reference(blocks=False))
+    based = [seen.assessment.based_on for seen, _ in found]
+    first = next(k for k, each in enumerate(based) if each is BasedOn.RECENT_LABELS)
+    assert first >= FEWEST_OUTCOMES + LATE - 1
+
+
+def test_where_nothing_moves_scores_that_tell_little_are_not_believed_in_the_first_window_either() -> None:
+    """Nobody has to wait for labels to know that: the blocks of the hold-out show it."""
+    rng = np.random.default_rng(4)
+
+    def drawn(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        y = rng.choice(3, size=rows, p=worlds.PRIORS)
+        hints = 0.3 * np.eye(3)[y] + rng.normal(size=(rows, 3))
+        return softmax(np.log(worlds.PRIORS) + 0.3 * hints, axis=1), y, rng.normal(size=(rows, 4))
+
+    posteriors, y, x = drawn(30 * BLOCK)
+    known = worlds.cheaply(SCHEMA, posteriors, y, x, cut(BLOCK, y.size))
+    published, by_label_shift = [], []
+    for _ in range(20):
+        posteriors, y, x = drawn(BLOCK)
+        window = Window.of(posteriors, x)
+        assessment = assess(window, known)
+        if assessment.verdict != "stable":
+            continue
+        advanced = concern(known).advance(RecentLabelsState(), WindowSeen(assessment, WindowSummary.of(window, 3), 0.0))
+        assert isinstance(advanced.seen, WindowSeen)
+        mix, truth = advanced.seen.assessment.prevalence, np.bincount(y, minlength=3) / BLOCK
+        published.append(np.abs(mix.priors - truth).mean())
+        by_label_shift.append(np.abs(assessment.prevalence.priors - truth).mean())
+        assert (mix.upper - mix.lower > 0.1).any()  # it is as unsure as before of a shift that nobody can see
+    assert len(published) >= 18
+    assert np.mean(published) < 0.3 * np.mean(by_label_shift)
