@@ -86,6 +86,9 @@ class Assessment(Viewed):
     """Of the reference, or of the part of it that a segment is held against."""
     based_on: BasedOn = BasedOn.LABEL_SHIFT
     """What `prevalence` rests on; only label shift can justify a recalibration through the class mix."""
+    label_shift: PriorEstimate | None = None
+    """The class mix without bias if nothing but it moved; None where more did. What follows it over windows takes this:
+    errors that lean towards the reference would add up."""
     harm: Harm | None = None
     """Whether the model is likely worse here than on the hold-out; None without blocks of the hold-out."""
     performance: Performance = field(default_factory=Performance)
@@ -234,6 +237,7 @@ def _assessed(
         counted=diagnosis.seen.events,
         prevalence=mix.estimate,
         based_on=mix.based_on,
+        label_shift=mix.label_shift,
         harm=harm(posteriors if reference.margins else kept.posteriors, posteriors, diagnosis, reference),
         performance=performance(
             kept.posteriors, posteriors, verdict, mix, reference, resolution=resolution, decisions=decisions

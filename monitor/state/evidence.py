@@ -94,7 +94,7 @@ def scores(seen: WindowSeen) -> dict[str, dict[str, float]]:
 
 def _shares(assessment: Assessment) -> dict[str, float]:
     """Of each class, of two classes of one: the other says the same."""
-    mix, first = assessment.prevalence, 1 if len(assessment.classes) == 2 else 0
+    mix, first = assessment.label_shift or assessment.prevalence, 1 if len(assessment.classes) == 2 else 0
     held = share_scores(
         mix.priors, assessment.source_priors, spread(mix), assessment.events, assessment.hold_out_events
     )

@@ -142,9 +142,9 @@ def _trusted(assessment: Assessment) -> bool:
 
 def _said(assessment: Assessment) -> _Said | None:
     """Nothing, where the window moves no level."""
-    if not _trusted(assessment) or assessment.based_on is not BasedOn.LABEL_SHIFT:
+    mix, held = assessment.label_shift, assessment.hold_out_events
+    if not _trusted(assessment) or mix is None:
         return None
-    mix, held = assessment.prevalence, assessment.hold_out_events
     first = 1 if mix.priors.size == 2 else 0
     variances = np.maximum((mix.upper - mix.lower)[first:] / (2 * NORMAL_95), LEAST_ERROR) ** 2
     own = variances * held / (mix.events + held)

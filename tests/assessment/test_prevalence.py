@@ -72,10 +72,37 @@ def test_where_weeks_differ_by_nature_the_published_mix_is_no_worse_than_simple_
 
 def test_where_label_shift_is_the_whole_truth_it_is_what_is_published() -> None:
     known = reference(inputs=0.0, mix=0.0)
-    for window, _ in windows(inputs=0.0, mix=0.0, number=5):
+    x, _ = worlds.draw(1_000, 5, np.array([0.1, 0.3, 0.6]))
+    found = assess(Window.of(worlds.posteriors(x), x), known)
+    assert (found.verdict, found.based_on) == ("prior-shift", BasedOn.LABEL_SHIFT)
+    assert (found.prevalence.priors == found.estimates["em"].priors).all()
+
+
+def test_where_nothing_moved_the_mix_is_what_was_closest_in_the_blocks_within_the_interval_of_label_shift() -> None:
+    known = reference(inputs=0.0, mix=0.0)
+    off = []
+    for window, truth in windows(inputs=0.0, mix=0.0, number=30):
         found = assess(window, known)
+        if found.verdict != "stable":
+            continue
+        of_label_shift = found.estimates["em"]
         assert found.based_on is BasedOn.LABEL_SHIFT
-        assert (found.prevalence.priors == found.estimates["em"].priors).all()
+        assert (found.prevalence.lower <= np.minimum(of_label_shift.lower, found.prevalence.priors)).all()
+        assert (found.prevalence.upper >= np.maximum(of_label_shift.upper, found.prevalence.priors)).all()
+        assert (found.label_shift.priors == of_label_shift.priors).all()
+        assert any("nothing moved beyond chance" in reason for reason in found.reasons)
+        estimates = (found.prevalence.priors, of_label_shift.priors)
+        off.append([np.abs(mix - truth).mean() for mix in estimates])
+    assert len(off) >= 28
+    assert np.divide(*np.mean(off, axis=0)) < 0.95
+
+
+def test_a_reference_without_blocks_does_not_know_what_estimates_are_worth_and_publishes_label_shift() -> None:
+    known = reference(inputs=0.0, mix=0.0, blocks=False)
+    window, _ = next(windows(inputs=0.0, mix=0.0, number=1))
+    found = assess(window, known)
+    assert found.verdict == "stable"
+    assert (found.prevalence.priors == found.estimates["em"].priors).all()
 
 
 def test_where_weeks_differ_by_nature_no_mix_that_moved_is_believed_to_be_all_that_moved() -> None:

@@ -106,11 +106,21 @@ def test_a_window_that_may_not_be_trusted_moves_no_level_and_widens_the_interval
 
 def test_windows_of_which_label_shift_is_not_all_are_shown_as_they_are_and_move_no_level() -> None:
     course = windows([0.3] * 10 + [0.6, 0.3])
-    course[10] = changed(course[10], based_on=BasedOn.FAMILIAR_INPUTS)
+    course[10] = changed(course[10], based_on=BasedOn.FAMILIAR_INPUTS, label_shift=None)
     before, strange, after = shown(course)[-3:]
     own = strange.assessment.prevalence
     assert strange.smoothed == SmoothedMix(tuple(own.priors), tuple(own.lower), tuple(own.upper))
     assert abs(share(after) - share(before)) < 0.1
+
+
+def test_what_leans_towards_the_reference_in_each_window_does_not_add_up_in_the_level() -> None:
+    """A calm window shows the reference's shares, nearly; many of them together know better."""
+    course = windows([0.3] * 20)
+    leaning = [
+        changed(seen, prevalence=replace(seen.assessment.prevalence, priors=seen.assessment.source_priors))
+        for seen in course
+    ]
+    assert share(shown(leaning)[-1]) == share(shown(course)[-1])
 
 
 def test_windows_that_overlap_move_the_level_once() -> None:
@@ -127,7 +137,8 @@ def test_windows_that_overlap_move_the_level_once() -> None:
 def test_an_absent_class_with_an_interval_of_no_width_is_a_level_like_others(mix: list[float]) -> None:
     seen = windows([0.3])[0]
     exact = np.array(mix)
-    certain = changed(seen, prevalence=replace(seen.assessment.prevalence, priors=exact, lower=exact, upper=exact))
+    mix_of_it = replace(seen.assessment.prevalence, priors=exact, lower=exact, upper=exact)
+    certain = changed(seen, prevalence=mix_of_it, label_shift=mix_of_it)
     later = [
         replace(certain, window=replace(certain.window, key=WindowKey("s", "", at * LENGTH, (at + 1) * LENGTH)))
         for at in range(5)
