@@ -9,10 +9,9 @@ count after 16 windows, and before them in the blocks of the hold-out, each a te
     p = sum_i w_i c_i,   w_i ~ 1 / M_i^4
     half-width^2 = t_{.975, n-1}^2 (1 + 1/n) [mean (published - true)^2 + sum_i w_i (c_i - p)^2 / 2],   n <= 20
 
-That is for windows whose mix does not rest on label shift, from the first outcome on, and for stable ones of references
-that have blocks: a mix that has just moved, and that label shift explains, is not held back by what was right last
-week. Where nothing has moved label shift is often the worst of the experts, with scores that tell little: of a taxi's
-tips in windows of a hundred rides it is off by .17, and the reference's shares by .03.
+From the first outcome on (the third where there are no blocks) that is for windows whose mix does not rest on label
+shift, and for stable ones of references that have blocks: a mix that has just moved, and that label shift explains, is
+not held back by what was right last week.
 """
 
 from collections.abc import Mapping
@@ -120,8 +119,8 @@ def _published(state: RecentLabelsState, seen: WindowSeen, assessment: Assessmen
     of_label_shift = assessment.based_on is BasedOn.LABEL_SHIFT
     usual = reference.blocks is not None and assessment.verdict is Verdict.STABLE
     blocks = _in_blocks(reference)
-    enough = len(blocks) + len(state.outcomes) >= FEWEST_OUTCOMES
-    if enough and (usual if of_label_shift else state.outcomes):
+    enough = state.outcomes and len(blocks) + len(state.outcomes) >= FEWEST_OUTCOMES
+    if enough and (usual or not of_label_shift):
         estimate, why = _together(state, blocks, experts, assessment.prevalence)
         assessment = replace(
             assessment,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from monitor.assessment import assess
 from monitor.assessment.prevalence import BasedOn
@@ -95,6 +96,27 @@ def test_where_nothing_moved_the_mix_is_what_was_closest_in_the_blocks_within_th
         off.append([np.abs(mix - truth).mean() for mix in estimates])
     assert len(off) >= 28
     assert np.divide(*np.mean(off, axis=0)) < 0.95
+
+
+def test_where_nothing_moves_scores_that_tell_little_are_hardly_believed() -> None:
+    rng = np.random.default_rng(4)
+
+    def drawn(rows):
+        y = rng.choice(3, size=rows, p=worlds.PRIORS)
+        hints = 0.3 * np.eye(3)[y] + rng.normal(size=(rows, 3))
+        return softmax(np.log(worlds.PRIORS) + 0.3 * hints, axis=1), y, rng.normal(size=(rows, 4))
+
+    posteriors, y, x = drawn(30 * BLOCK)
+    known = worlds.cheaply(SCHEMA, posteriors, y, x, cut(BLOCK, y.size))
+    off = []
+    for _ in range(20):
+        posteriors, y, x = drawn(BLOCK)
+        found, truth = assess(Window.of(posteriors, x), known), np.bincount(y, minlength=3) / BLOCK
+        if found.verdict == "stable":
+            off.append([np.abs(mix - truth).mean() for mix in (found.prevalence.priors, found.estimates["em"].priors)])
+            assert (found.prevalence.upper - found.prevalence.lower > 0.1).any()  # of a shift that nobody can see
+    assert len(off) >= 18
+    assert np.divide(*np.mean(off, axis=0)) < 0.3
 
 
 def test_a_reference_without_blocks_does_not_know_what_estimates_are_worth_and_publishes_label_shift() -> None:

@@ -5,20 +5,18 @@ from functools import cache
 
 import numpy as np
 from msgspec.structs import replace as changed
-from scipy.special import softmax
 
 from monitor.assessment import BasedOn, assess
 from monitor.labels import Outcome, Waiting, outcomes
 from monitor.labels.published_window import kept, told
 from monitor.labels.values import Found, Stateless
 from monitor.limits import MIXES_KEPT
-from monitor.reference.blocks import cut
 from monitor.state import RecentLabelsState, StatePlan, WindowSeen
 from monitor.state.recent_labels import recent_labels
 from monitor.tolerances import FEWEST_OUTCOMES
 from monitor.windows import Window, WindowSummary
 from tests.assessment import worlds
-from tests.assessment.test_prevalence import BLOCK, SCHEMA, reference, weeks
+from tests.assessment.test_prevalence import BLOCK, reference, weeks
 
 LATE = 2
 NONE = np.zeros(0, dtype=np.int64)
@@ -122,33 +120,3 @@ def test_without_blocks_experts_are_weighed_from_the_third_outcome_on() -> None:
     based = [seen.assessment.based_on for seen, _ in found]
     first = next(k for k, each in enumerate(based) if each is BasedOn.RECENT_LABELS)
     assert first >= FEWEST_OUTCOMES + LATE - 1
-
-
-def test_where_nothing_moves_scores_that_tell_little_are_not_believed_in_the_first_window_either() -> None:
-    """Nobody has to wait for labels to know that: the blocks of the hold-out show it."""
-    rng = np.random.default_rng(4)
-
-    def drawn(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        y = rng.choice(3, size=rows, p=worlds.PRIORS)
-        hints = 0.3 * np.eye(3)[y] + rng.normal(size=(rows, 3))
-        return softmax(np.log(worlds.PRIORS) + 0.3 * hints, axis=1), y, rng.normal(size=(rows, 4))
-
-    posteriors, y, x = drawn(30 * BLOCK)
-    known = worlds.cheaply(SCHEMA, posteriors, y, x, cut(BLOCK, y.size))
-    published, alone, by_label_shift = [], [], []
-    for _ in range(20):
-        posteriors, y, x = drawn(BLOCK)
-        window = Window.of(posteriors, x)
-        assessment = assess(window, known)
-        if assessment.verdict != "stable":
-            continue
-        advanced = concern(known).advance(RecentLabelsState(), WindowSeen(assessment, WindowSummary.of(window, 3), 0.0))
-        assert isinstance(advanced.seen, WindowSeen)
-        mix, truth = advanced.seen.assessment.prevalence, np.bincount(y, minlength=3) / BLOCK
-        published.append(np.abs(mix.priors - truth).mean())
-        alone.append(np.abs(assessment.prevalence.priors - truth).mean())
-        by_label_shift.append(np.abs(assessment.estimates["em"].priors - truth).mean())
-        assert (mix.upper - mix.lower > 0.1).any()  # it is as unsure as before of a shift that nobody can see
-    assert len(published) >= 18
-    assert np.mean(published) < 0.3 * np.mean(by_label_shift)
-    assert np.mean(alone) < 0.3 * np.mean(by_label_shift)
