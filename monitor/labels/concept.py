@@ -154,23 +154,27 @@ def _spread(phi: Matrix, base: Vector) -> Matrix:
 def _natural(calibrated: Matrix, labels: Labels, whole: Usual) -> Vector:
     """How much thetas differ between parts of the hold-out, as it stands: of rows in time order that is their drift.
 
-    With one Newton step theta_j from the whole's and information I_j for each part, Q = sum I_j (theta_j - mean)^2 has
-    J - 1 degrees of freedom where parts are alike; beyond chance the variance is (Q - J + 1) / (S - sum I^2 / S), with
-    the sum S of I (DerSimonian and Laird 1986). Directions are orthogonal, so that their sum tells whether parts differ
-    where each by itself falls just short of it.
+    With the gradient g_j and information I_j of each of J parts at the whole's theta, Q = sum g_j^2 / I_j has mean J - 1
+    where parts are alike, and with the fourth cumulants k_j of the g_j, which are large where hardly an event is in
+    doubt, variance 2 (J - 1) + sum k_j / I_j^2. Beyond chance the variance of the steps g_j / I_j is
+    (Q - J + 1) / (S - sum I^2 / S), with the sum S of I (DerSimonian and Laird 1986). Directions are orthogonal, so that
+    their sum tells whether parts differ where each by itself falls just short of it.
     """
-    steps, weights = [], []
+    steps, weights, fourths = [], [], []
     for rows in np.array_split(np.arange(labels.size), CONCEPT_PARTS):
-        gradient, information = _derivatives(whole.directions(strata(calibrated[rows], labels[rows])), whole.base)
+        phi = whole.directions(strata(calibrated[rows], labels[rows]))
+        gradient, information = _derivatives(phi, whole.base)
         weights.append(np.diag(information) + LEAST_CURVATURE)
         steps.append(gradient / weights[-1])
+        fourths.append(_fourth_cumulants(phi, whole.base))
     theta, weight = np.array(steps), np.array(weights)
     total, free = weight.sum(axis=0), CONCEPT_PARTS - 1
     q = (weight * (theta - (weight * theta).sum(axis=0) / total) ** 2).sum(axis=0)
+    chance = 2 * free + np.maximum(np.array(fourths) / weight**2, 0.0).sum(axis=0)
     variance = (q - free) / (total - (weight**2).sum(axis=0) / total)
-    by_chance = free + EXCHANGEABLE * (2 * free) ** 0.5
-    together = q.sum() > q.size * free + EXCHANGEABLE * (2 * q.size * free) ** 0.5
-    return np.asarray(np.sqrt(np.where((q > by_chance) | together, np.maximum(variance, 0.0), 0.0)))
+    beyond = q - free > EXCHANGEABLE * np.sqrt(chance)
+    together = (q - free).sum() > EXCHANGEABLE * np.sqrt(chance.sum())
+    return np.asarray(np.sqrt(np.where(beyond | together, np.maximum(variance, 0.0), 0.0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +248,14 @@ def _derivatives(phi: Matrix, theta: Vector) -> tuple[Vector, Matrix]:
     q = softmax(np.tensordot(theta, phi, axes=1), axis=1)
     apart = phi - (q * phi).sum(axis=2, keepdims=True)
     return apart[:, :, 0].sum(axis=1), np.einsum("dse,se,fse->df", apart, q, apart)
+
+
+def _fourth_cumulants(phi: Matrix, theta: Vector) -> Vector:
+    """Of the gradient, in each direction: strata are independent, so that theirs add up."""
+    q = softmax(np.tensordot(theta, phi, axes=1), axis=1)
+    squares = (phi - (q * phi).sum(axis=2, keepdims=True)) ** 2
+    variance, fourth = (q * squares).sum(axis=2), (q * squares**2).sum(axis=2)
+    return np.asarray((fourth - 3 * variance**2).sum(axis=1))
 
 
 def _orthogonal(information: Matrix) -> Matrix:

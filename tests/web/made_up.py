@@ -233,6 +233,7 @@ def assessed(
         classes=classes,
         source_priors=np.array(source(len(priors))),
         prevalence=estimate,
+        label_shift=estimate,
         estimates={"cc": estimate, "em": estimate},
         tests={
             "prior-shift": Test(9.0 if prior else 1.0, 1e-8 if prior else 0.4, 0.2, 0.01, 0.05, 5_000, prior, "mix"),
