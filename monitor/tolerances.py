@@ -172,7 +172,7 @@ FIT_RIDGE = 0.02
 
 # A feature that differs from its usual value in a smaller share of the events is left out of the fit test. Its mean
 # over a few hundred events has no normal law: beside two other flags, one in 500 or fewer made 31 of 360 calm windows
-# of 300 a shift, and none since. What such a feature does is below `DISTANCE_FLOOR` until it is no longer rare.
+# of 300 a shift, and none since. It is tested by itself, by the law of a few events.
 RARE_SHARE = 0.02
 
 # Below this share of the largest curvature a direction among the class mixes counts as not seen at all.

@@ -95,7 +95,8 @@ class PythonWriter:
 
     def flush(self) -> None:
         self._do("write", self._producer.flush)
-        self._see_written(self._sent())
+        for future in self._sent():
+            self._do("write", future.get)
 
     def commit(self, offsets: Mapping[Partition, CommittedOffset], membership: object) -> None:
         """A producer that does not answer is replaced: its successor ends the transaction, one way or the other.
@@ -104,8 +105,8 @@ class PythonWriter:
         """
         deadline, futures = time.monotonic() + self._patience, self._sent()
         try:
-            self._producer.flush(timeout=self._patience)
-            self._see_written(futures)
+            for future in futures:  # not `flush`, which waits as long for each batch
+                future.get(timeout=max(deadline - time.monotonic(), 0.0))
             if offsets:
                 added = as_offsets(offsets), membership
                 _answered(self._producer, "send_offsets_to_transaction", deadline - time.monotonic(), *added)
@@ -131,10 +132,6 @@ class PythonWriter:
         """What became of each record is seen once."""
         futures, self._futures = self._futures, []
         return futures
-
-    def _see_written(self, futures: Sequence[Any]) -> None:
-        for future in futures:
-            self._do("write", future.get)
 
     def _renew(self) -> None:
         """Go on with a fresh producer of the same id.
@@ -167,9 +164,11 @@ def _answered(producer: Any, request: str, seconds: float, *arguments: Any) -> N
     KafkaProducer's own methods wait for ever where kafka-python 3.0.12 drops the request, as it does when the
     coordinator's broker refuses the connection: the thread that waits keeps the producer and all that it holds.
     """
+    if seconds <= 0:  # what nobody waits for is better not asked for
+        raise TimeoutError
     result = getattr(producer._transaction_manager, request)(*arguments)  # noqa: SLF001 - see above
     producer._sender.wakeup()  # noqa: SLF001 - see above
-    if not result.wait(max(1000 * seconds, 0)):
+    if not result.wait(1000 * seconds):
         raise TimeoutError
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from monitor import recalibration
-from monitor.arrays import Vector, column_sums, frozen_matrix, frozen_vector
+from monitor.arrays import Vector, column_sums, frozen_matrix, frozen_vector, present
 from monitor.assessment import message as result
 from monitor.assessment import reasons, to_message
 from monitor.assessment.baseline import Baseline, baselines
@@ -211,7 +211,9 @@ def _assessed(
         whole, left_over = calibrated.alone(), 0.0 if explained else left.effect
         known, unknown = known_mix(whole, reference, reference.estimator, ready, diagnosis.unknown, left_over=left_over)
     mean = column_sums(posteriors) / len(posteriors)
-    mix, usual = published(verdict, diagnosis, chosen, mean, reference, known=known), usual_mix(diagnosis, reference)
+    moved_p = float(present(tests["prior-shift"].p_value, "a p-value"))
+    mix = published(verdict, diagnosis, chosen, mean, reference, moved_p=moved_p, level=family, known=known)
+    usual = usual_mix(diagnosis, reference)
     unknown = unknown if verdict is Verdict.UNKNOWN_CLASS else None
     words = reasons.reasons(
         verdict,

@@ -32,9 +32,10 @@ model of how force is used was off by .01 in 23 blocks, .04 and .11 in the last 
 And scores that were right of all m events of the hold-out are wrong of one in m + 2 (Laplace), which
 makes the share of n events vary by u. Figures beside the bounds, in `monitor.tolerances`.
 
-Where blocks are alike and nothing in a window moved beyond chance, candidates are weighed so too, with g = 1, and the
-interval is that of label shift: its estimate is right whatever the mix, and pays for that with scores that tell little.
-On shuffled tables it was 1.5 to 6 times as far off as the best of the three, and this is 1.00 to 1.02 times.
+Where blocks are alike and nothing in a window moved that counts, candidates are weighed so too, with g = 1, the less
+the more its class mix seems to have moved, and the interval is that of label shift: its estimate is right whatever the
+mix, and pays for that with scores that tell little. On shuffled tables it was 1.5 to 6 times as far off as the best of
+the three.
 
 In place of p = pi + beta (PCC - pi), beta = tau^2 / (tau^2 + sigma^2 dep), to which it comes down where the label-shift
 estimate is of no use and weights go by 1 / M: measured on seventeen streams (tests/bench/streams). Where the class mix
@@ -47,7 +48,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from monitor.arrays import Matrix, Vector, frozen_vector
 from monitor.assessment.verdict import Verdict
@@ -96,12 +97,14 @@ def published(
     pcc: Vector,
     reference: ShiftReference,
     *,
+    moved_p: float,
+    level: float,
     known: PriorEstimate | None = None,
 ) -> Prevalence:
     """The class mix of a window with enough events.
 
-    `label_shift` is what holds if nothing but the mix moved; `known` the same of the known events, where some may be of
-    no known class.
+    `label_shift` is what holds if nothing but the mix moved, and `moved_p` how likely that is by chance where it did
+    not, significant below `level`; `known` the same of the known events, where some may be of no known class.
     """
     natural, source, blocks = diagnosis.whole.natural, reference.source_priors, reference.blocks
     by_inputs = verdict in {Verdict.COVARIATE_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT} or diagnosis.scores_moved
@@ -118,7 +121,9 @@ def published(
     known_blocks = blocks is not None and blocks.number >= FEWEST_BLOCKS
     if explained and not natural:
         if verdict is Verdict.STABLE and blocks is not None and known_blocks:
-            return _calm(label_shift, pcc, expected, source, blocks)
+            believed = min(float(ndtri(moved_p / 2) / ndtri(level / 2)) ** 4, 1.0) if moved_p < 1 else 0.0
+            candidates = np.stack([expected, pcc, label_shift.priors])
+            return _calm(label_shift, candidates, errors_in_blocks(blocks, source), believed)
         return Prevalence(label_shift, why=doubt, label_shift=label_shift)
     if blocks is None or not known_blocks:
         return _without_blocks(label_shift, pcc, source)
@@ -180,16 +185,19 @@ def _weighed(weights: Vector) -> str:
     return ", ".join(f"{name} {weight:.0%}" for name, weight in named if weight >= 0.005)
 
 
-def _calm(label_shift: PriorEstimate, pcc: Vector, expected: Vector, source: Vector, blocks: Blocks) -> Prevalence:
+def _calm(label_shift: PriorEstimate, candidates: Matrix, errors: Matrix, believed: float) -> Prevalence:
     """Where nothing moved: the candidates by what each was worth in the hold-out, within the interval of label shift.
 
     An estimate that is right whatever the mix pays for that where the mix has not moved. With scores that tell little
-    it is off by several times what the reference's shares are; the interval says so, and holds still.
+    it is off by several times what the reference's shares are; the interval says so, and holds still. Label shift is
+    `believed` the more the less the move is chance's: b = (z / z_level)^4, and altogether where the move is too small
+    to count and yet significant, as in long windows.
     """
-    weights = _mean_squares(errors_in_blocks(blocks, source)) ** -2.0
-    weights /= weights.sum()
-    priors = weights @ np.stack([expected, pcc, label_shift.priors])
-    why = f"nothing moved beyond chance: the prevalence weighs {_weighed(weights)}, by their errors in the hold-out"
+    weights = _mean_squares(errors) ** -2.0
+    weights *= (1 - believed) / weights.sum()
+    weights[-1] += believed
+    priors = weights @ candidates
+    why = f"nothing moved that counts: the prevalence weighs {_weighed(weights)}, by their errors in the hold-out"
     estimate = replace(
         label_shift,
         method="calm-window",

@@ -157,8 +157,9 @@ def _natural(calibrated: Matrix, labels: Labels, whole: Usual) -> Vector:
     With the gradient g_j and information I_j of each of J parts at the whole's theta, Q = sum g_j^2 / I_j has mean
     J - 1 where parts are alike, and with the fourth cumulants k_j of the g_j, which are large where hardly an event is
     in doubt, variance 2 (J - 1) + sum k_j / I_j^2. Beyond chance the variance of the steps g_j / I_j is
-    (Q - J + 1) / (S - sum I^2 / S), with the sum S of I (DerSimonian and Laird 1986). Directions are orthogonal: their
-    sum tells whether parts differ where each by itself falls just short of it.
+    (Q - J + 1) / (S - sum I^2 / S), with the sum S of I (DerSimonian and Laird 1986). Parts that differ beyond chance
+    in all directions together are believed to differ in each, as far as it shows: weeks that differ in one way do so in
+    others.
     """
     steps, weights, fourths = [], [], []
     for rows in np.array_split(np.arange(labels.size), CONCEPT_PARTS):

@@ -133,7 +133,8 @@ def _window(reference: Reference, size: int) -> Report:
 
 
 def rise_seen(reference: Reference, size: int) -> float:
-    """The share that the rarest class has to rise to, for 95 in 100 windows of so many events to say that it moved.
+    """The share that the rarest class has to rise to, for 95 in 100 windows of so many events to say that it moved; 1
+    where none does.
 
     The estimate then has to lie two quantiles from the reference's share, of the level and of 95 %, in errors of a
     window in which it has risen: those grow with the share. It also has to be a move that counts, by Cohen's w or by
@@ -150,6 +151,7 @@ def rise_seen(reference: Reference, size: int) -> float:
         estimate = priors.ESTIMATORS[reference.estimator].estimate(Window.of(source.posteriors[rows]), reference)
         half = float(estimate.upper[rarest] - estimate.lower[rarest]) / 2
         error = math.hypot(half / NORMAL_95, math.sqrt(share * (1 - share) / reference.class_counts.sum()))
+        # A third of the level is the mix's, and half of that a rise's.
         seen = min(share + max(float(ndtri(1 - VERDICT_LEVEL / 6) + ndtri(0.95)) * error, counts), 1.0)
     return seen
 
@@ -266,10 +268,12 @@ def _on_detectable_shift(report: Mapping[str, Any]) -> dict[str, str]:
     said = ", ".join(f"{half:.2%} at {events:,} events" for events, half in widths.items())
     facts = f"The prevalence of the least certain class is known to +-{said}. A smaller shift cannot be seen."
     rarest = min(report["source_priors"], key=report["source_priors"].get)
-    rises = ", ".join(f"{w['rise_seen']:.2%} of {w['events']:,} events" for w in report["windows"])
+    rises = [f"{w['rise_seen']:.2%} of {w['events']:,} events" for w in report["windows"] if w["rise_seen"] < 1]
     facts += (
         f" A rise of {rarest}, from {report['source_priors'][rarest]:.2%}, is named in 95 of 100 windows once it makes "
-        f"up {rises}."
+        f"up {', '.join(rises)}."
+        if rises
+        else f" No rise of {rarest} is sure to be named."
     )
     return _advice("good" if widths[WINDOW_SIZES[1]] < 0.05 else "mind", "Smallest visible shift", facts)
 

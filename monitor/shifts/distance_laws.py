@@ -73,7 +73,7 @@ def distance_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     if blocks is None:
         return ()
     pairs = zip(reference.features, blocks.distances.T, blocks.missing.T, strict=True)
-    laws = [_law(*each, blocks, reference.source_priors, varied=_varied(reference)) for each in pairs]
+    laws = [_law(*each, blocks, reference.source_priors, varied=varied(reference)) for each in pairs]
     tested = [j for j in range(len(laws)) if j not in reference.untested]
     together = dict(zip(tested, alike_spreads([laws[j].law for j in tested]), strict=True))
     return tuple(replace(law, law=together.get(j, law.law)) for j, law in enumerate(laws))
@@ -87,7 +87,7 @@ def score_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
         return ()
     never = np.zeros(blocks.number)
     pairs = zip(reference.posteriors, blocks.score_distances.T, strict=True)
-    return tuple(_law(*each, never, blocks, reference.source_priors, varied=_varied(reference)) for each in pairs)
+    return tuple(_law(*each, never, blocks, reference.source_priors, varied=varied(reference)) for each in pairs)
 
 
 def alike_spreads(laws: Sequence[Law | None]) -> list[Law | None]:
@@ -113,7 +113,7 @@ def alike_spreads(laws: Sequence[Law | None]) -> list[Law | None]:
     return [None if law is None else drawn(law) for law in laws]
 
 
-def _varied(reference: Prepared) -> bool:
+def varied(reference: Prepared) -> bool:
     """Whether the blocks differ as a whole: then they do so by each feature, whether a few blocks show it or not."""
     matches = block_matches(reference.moments)
     return matches is not None and matches.variation is not None

@@ -83,13 +83,15 @@ def _mapped_rows(column: SortedColumn, values: Vector) -> Matrix:
 
 
 def rare(values: Vector, labels: Labels, classes: int) -> bool:
-    """Whether a column is one and the same value (or missing) within each class but for a few events.
+    """Whether a column is one and the same value within each class but for a few events; missing values apart.
 
     How many such events a window holds follows Poisson's law, and no normal one as the fit test has it: three flags
     where 0.3 were expected would be five standard deviations. Of a column that is the same in all classes no event at
     all was seen, which of 300 rows says little: the first one would be any number of them. The column is still tested
     by itself.
     """
+    present = ~np.isnan(values)
+    values, labels = values[present], labels[present]
     if np.unique(values).size <= 1:
         return True
     others = 0
@@ -100,7 +102,10 @@ def rare(values: Vector, labels: Labels, classes: int) -> bool:
 
 
 def unusual_shares(values: Vector, labels: Labels, classes: int) -> Vector | None:
-    """The share of each class's values that are not the usual one, where nearly all are that; else None."""
+    """The share of each class's values that are not the usual one, where nearly all are that; else None.
+
+    With half an event more on either side: of ten rows none is little to go by.
+    """
     present = ~np.isnan(values)
     values, labels = values[present], labels[present]
     if not values.size:
@@ -109,9 +114,8 @@ def unusual_shares(values: Vector, labels: Labels, classes: int) -> Vector | Non
     others = values != each[counts.argmax()]
     if others.mean() >= RARE_SHARE:
         return None
-    return np.bincount(labels, weights=others, minlength=classes) / np.maximum(
-        np.bincount(labels, minlength=classes), 1
-    )
+    rows, unusual = (np.bincount(labels, minlength=classes, weights=weights) for weights in (None, others))
+    return np.asarray((unusual + 0.5) / (rows + 1.0))
 
 
 def columns_in_map(features: KnownColumns, table: Matrix, labels: Labels, classes: int, frequent: Flags) -> Labels:

@@ -12,7 +12,7 @@ import numpy as np
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts import categories, correction, ks
 from monitor.shifts.columns import KnownColumns, SortedColumn, column_name
-from monitor.shifts.distance_laws import DistanceLaw, distance_laws, score_laws
+from monitor.shifts.distance_laws import DistanceLaw, distance_laws, score_laws, varied
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.window_view import Looked, SeenColumns
 from monitor.tolerances import DISTANCE_FLOOR, LEAST_ERROR, MISSING_FLOOR
@@ -77,12 +77,8 @@ def of_features(
     if looked.features is None:
         return ()
     found = compared(looked.features, reference.features, priors, spread)
-    for j, shares in reference.unusual.items():
-        weights = priors * (1 - reference.features.missing[j])
-        expected = float(weights @ shares) / max(float(weights.sum()), LEAST_ERROR)
-        rows = categories.effective_size(reference.features.class_counts[j], weights)
-        unusual_p = categories.unusual_p(float(found.distance[j]), float(found.n[j]), expected, rows)
-        found.p_value[j] = min(found.p_value[j], unusual_p)
+    if not varied(reference):
+        _judge_unusual(found, reference, priors, spread)
     found = _beyond_blocks(found, distance_laws(reference), reference.features, priors)
     for j in reference.untested:
         found.p_value[j] = found.missing_p[j] = 1.0
@@ -117,6 +113,26 @@ def compared(seen: SeenColumns, columns: KnownColumns, priors: Vector, spread: M
     for j in columns.categories:
         _compare_category(found, j, seen, columns, priors)
     return found
+
+
+def _judge_unusual(found: ComparedColumns, reference: Prepared, priors: Vector, spread: Matrix | None) -> None:
+    """Columns that are nearly all one value by a law of their own.
+
+    It is that of independent events: where hours of rain come together, and a week in six has some, it would call each
+    a shift. The share q = sum_y p_y q_y that the reference leads to expect is known as that of q (1 - q) / v rows would
+    be, with v = sum_y p_y^2 q_y (1 - q_y) / n_y + q' V q, V the covariance of a mix that was learnt.
+    """
+    for j, shares in reference.unusual.items():
+        weights = priors * (1 - reference.features.missing[j])
+        weights = weights / max(float(weights.sum()), LEAST_ERROR)
+        expected = float(weights @ shares)
+        rows = np.maximum(reference.features.class_counts[j], 1.0)
+        variance = float((weights**2 * shares * (1 - shares) / rows).sum())
+        if spread is not None:
+            variance += max(float(shares @ spread @ shares), 0.0)
+        known = expected * (1 - expected) / max(variance, LEAST_ERROR**2)
+        unusual_p = categories.unusual_p(float(found.distance[j]), float(found.n[j]), expected, known)
+        found.p_value[j] = min(found.p_value[j], unusual_p)
 
 
 def with_left_out(moves: tuple[Move, ...], left_out: frozenset[int]) -> tuple[Move, ...]:

@@ -3,11 +3,14 @@
 Every window of a stream that awaits labels has experts: the reference's shares, calibrated PCC, the label-shift
 estimate, the rule of `assessment.prevalence`, the mix of the last labelled window and the mean of the last 8 and 30
 (blocks of the hold-out come before the first), and PCC with its mean error of the last 2 and 8. What each says is kept
-with the window until its labels come. With M_i an expert's mean squared error over the last outcomes, of which half
-count after 16 windows, and before them in the blocks of the hold-out, each a tenth of an outcome
+with the window until its labels come. With M_i the mean squared error of an expert that has been right or wrong three
+times, weighed by 2^(-age / 16 windows), where blocks of the hold-out as long as windows come before the first outcome
+and count a tenth of one
 
     p = sum_i w_i c_i,   w_i ~ 1 / M_i^4
     half-width^2 = t_{.975, n-1}^2 (1 + 1/n) [mean (published - true)^2 + sum_i w_i (c_i - p)^2 / 2],   n <= 20
+
+and with fewer than five outcomes the window's own interval, stretched to hold p.
 
 From the first outcome on (the third where there are no blocks) that is for windows whose mix does not rest on label
 shift, and for stable ones of references that have blocks: a mix that has just moved, and that label shift explains, is
@@ -23,7 +26,7 @@ import msgspec
 import numpy as np
 from scipy.special import stdtrit
 
-from monitor.arrays import Matrix, Vector, frozen_vector
+from monitor.arrays import Matrix, Vector, frozen_vector, present
 from monitor.assessment import CANDIDATES, Assessment, BasedOn, Verdict, errors_in_blocks
 from monitor.labels import Outcome
 from monitor.limits import MIXES_KEPT, REFERENCES_READY
@@ -38,6 +41,7 @@ from monitor.tolerances import (
     EXPERT_HALF_LIFE,
     EXPERT_POWER,
     FEW_MIXES,
+    FEWEST_BLOCKS,
     FEWEST_ERRORS,
     FEWEST_OUTCOMES,
     PUBLISHED_ERRORS,
@@ -118,7 +122,7 @@ def _published(state: RecentLabelsState, seen: WindowSeen, assessment: Assessmen
     experts = _experts(state, assessment, reference)
     of_label_shift = assessment.based_on is BasedOn.LABEL_SHIFT
     usual = reference.blocks is not None and assessment.verdict is Verdict.STABLE
-    blocks = _in_blocks(reference)
+    blocks = _blocks_like(assessment, reference)
     enough = state.outcomes and len(blocks) + len(state.outcomes) >= FEWEST_OUTCOMES
     if enough and (usual or not of_label_shift):
         estimate, why = _together(state, blocks, experts, assessment.prevalence)
@@ -158,11 +162,19 @@ def _remembered(mixes: Matrix, scores: Matrix, pcc: Vector) -> dict[str, Vector]
     }
 
 
+def _blocks_like(assessment: Assessment, reference: Reference) -> tuple[Mapping[str, float], ...]:
+    """The hold-out's blocks as outcomes, where they are as long as this window: else errors are of another size."""
+    blocks = reference.blocks
+    if blocks is None or blocks.number < FEWEST_BLOCKS or blocks.parts > 1:
+        return ()
+    length = float(np.median(blocks.events))
+    return _in_blocks(reference) if length / 2 <= assessment.events <= 2 * length else ()
+
+
 @lru_cache(maxsize=REFERENCES_READY)
 def _in_blocks(reference: Reference) -> tuple[Mapping[str, float], ...]:
     """The squared error of each expert in the last blocks of the hold-out, as if their labels had come late too."""
-    if (blocks := reference.blocks) is None:
-        return ()
+    blocks = present(reference.blocks, "blocks")
     shares, errors = blocks.shares, errors_in_blocks(blocks, reference.source_priors)
     found = []
     for k in range(BLOCKS_LATE, len(shares))[-MIXES_KEPT:]:
@@ -194,7 +206,7 @@ def _together(
 ) -> tuple[PriorEstimate, str]:
     """The mix that they say together, with its interval; and which of them count."""
     outcomes = [*blocks, *(outcome.squares for outcome in state.outcomes)]
-    names = [name for name in experts if any(name in squares for squares in outcomes)]
+    names = [name for name in experts if sum(name in each for each in outcomes) >= FEWEST_OUTCOMES]
     counts = 0.5 ** (np.arange(len(outcomes))[::-1] / EXPERT_HALF_LIFE)
     counts[: len(blocks)] *= BLOCK_OUTCOME
     squares = np.array([[each.get(name, np.nan) for each in outcomes] for name in names])
@@ -206,21 +218,23 @@ def _together(
     priors = weights @ each
     off = np.array([outcome.published for outcome in state.outcomes[-PUBLISHED_ERRORS:]])
     n = len(off)
-    half = (said.upper - said.lower) / 2
+    lower, upper = np.minimum(said.lower, priors), np.maximum(said.upper, priors)
     if n >= FEWEST_ERRORS:
-        squares = (off**2).mean(axis=0) + EXPERT_DISAGREEMENT * (weights @ (each - priors) ** 2)
-        half = stdtrit(n - 1, 0.975) * np.sqrt(1 + 1 / n) * np.sqrt(squares)
+        variance = (off**2).mean(axis=0) + EXPERT_DISAGREEMENT * (weights @ (each - priors) ** 2)
+        half = stdtrit(n - 1, 0.975) * np.sqrt(1 + 1 / n) * np.sqrt(variance)
+        lower, upper = np.clip(priors - half, 0, 1), np.clip(priors + half, 0, 1)
     ranked = sorted(zip(weights.tolist(), names, strict=True), key=lambda pair: (-pair[0], pair[1]))
     words = ", ".join(f"{name} {weight:.0%}" for weight, name in ranked[:3])
-    where = [f"the last {len(state.outcomes)} windows with labels"] if state.outcomes else []
-    where += ["blocks of the hold-out"] if blocks else []
-    why = f"by the errors in {' and '.join(where)}, the prevalence weighs {words}"
+    number = len(state.outcomes)
+    where = f"the last {number} windows with labels" if number > 1 else "the first window with labels"
+    where += " and in blocks of the hold-out" if blocks else ""
+    why = f"by the errors in {where}, the prevalence weighs {words}"
     estimate = replace(
         said,
         method="recent-labels",
         priors=frozen_vector(priors, "priors"),
-        lower=frozen_vector(np.clip(priors - half, 0, 1), "lower"),
-        upper=frozen_vector(np.clip(priors + half, 0, 1), "upper"),
+        lower=frozen_vector(lower, "lower"),
+        upper=frozen_vector(upper, "upper"),
         standard_errors=None,
     )
     return estimate, why

@@ -74,7 +74,7 @@ def _windows(report: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
         for window in windows
     ]
     rarest = min(report["source_priors"], key=report["source_priors"].get)
-    rises = [f"{window['rise_seen']:.2%}" for window in windows]
+    rises = [f"{window['rise_seen']:.2%}" if window["rise_seen"] < 1 else "none" for window in windows]
     bounds = ["says nothing" if window["error_bound"] is None else f"{window['error_bound']:.2f}" for window in windows]
     heads = ["class", "prevalence", "events held out", *(f"{window['events']:,} events" for window in windows)]
     return heads, [

@@ -140,6 +140,22 @@ def test_a_flag_that_becomes_ten_times_as_frequent_is_named_however_rare_it_was(
     assert found.reasons[0].startswith("manual_review")
 
 
+def test_rare_flags_raise_no_alarm_where_they_are_often_missing_either() -> None:
+    rng = np.random.default_rng(8)
+
+    def drawn(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        labels = rng.integers(0, 2, rows)
+        flags = (rng.random((rows, 3)) < 0.01).astype(float)
+        flags[rng.random((rows, 3)) < 0.5] = np.nan
+        inputs = np.column_stack([labels + rng.normal(size=rows), flags])
+        positive = 1 / (1 + np.exp(0.5 - inputs[:, 0]))
+        return np.column_stack([1 - positive, positive]), labels, inputs
+
+    reference = Reference.fit(*drawn(2_000), estimator="em")
+    alarms = sum(assess(Window.of(p, x), reference).verdict != "stable" for p, _, x in (drawn(300) for _ in range(100)))
+    assert alarms <= 4
+
+
 def test_the_first_late_fee_in_a_column_that_was_all_zero_is_no_shift_and_a_tenth_of_them_is() -> None:
     """None in three hundred rows: one in a hundred is nothing to speak of, whatever its amount."""
     rng = np.random.default_rng(6)

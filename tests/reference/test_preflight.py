@@ -74,6 +74,14 @@ def test_a_rise_of_the_rarest_class_that_is_said_to_be_named_is_named_and_half_o
     assert f"{rises[0]:.2%}" in page(report)
 
 
+def test_where_scores_say_nothing_no_rise_is_promised_to_be_named():
+    rng = np.random.default_rng(5)
+    posteriors, labels = rng.dirichlet([20.0, 20.0], 1500), rng.integers(0, 2, 1500)
+    reference = Reference.fit(posteriors, labels, classes=["no", "yes"], estimator="em", calibration="temperature")
+    advice = {each["title"]: each["text"] for each in measure(reference, posteriors, labels)["advice"]}
+    assert "is sure to be named" in advice["Smallest visible shift"]
+
+
 def test_theorem_1_bounds_what_counts_can_be_off_by_and_says_nothing_with_too_few_events(report):
     labels = np.random.default_rng(0).integers(0, 3, 3000)
     posteriors = np.where(np.eye(3)[labels] > 0, 0.98, 0.01)

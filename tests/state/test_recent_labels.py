@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pytest
 from msgspec.structs import replace as changed
 
 from monitor.assessment import BasedOn, assess
@@ -75,7 +76,7 @@ def test_the_result_says_that_it_rests_on_recent_labels_from_the_first_outcome_o
     assert set(based[LATE:]) == {BasedOn.RECENT_LABELS}
     last = found[-1][0].assessment
     assert last.prevalence.method == "recent-labels"
-    assert "the last 30 windows with labels and blocks of the hold-out" in last.reasons[-1]
+    assert "the last 30 windows with labels and in blocks of the hold-out" in last.reasons[-1]
     assert not last.recalibration.apply
 
 
@@ -120,3 +121,59 @@ def test_without_blocks_experts_are_weighed_from_the_third_outcome_on() -> None:
     based = [seen.assessment.based_on for seen, _ in found]
     first = next(k for k, each in enumerate(based) if each is BasedOn.RECENT_LABELS)
     assert first >= FEWEST_OUTCOMES + LATE - 1
+
+
+def weighed(squares: list[dict[str, float]], mix: float = 0.3) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """What is published of a window after outcomes with these errors, the oldest first, and what the experts say."""
+    found, state = followed(mix=mix)
+    seen, _ = found[-1]
+    assert isinstance(seen, WindowSeen)
+    names = list(seen.experts)
+    given = [dict.fromkeys(names, 1.0) | each for each in squares]
+    outcomes_ = tuple(changed(state.outcomes[-1], squares=each) for each in given)
+    x, _ = weeks(1, 77)
+    window = Window.of(worlds.posteriors(x), x)
+    shown = WindowSeen(assess(window, reference()), WindowSummary.of(window, 3), 0.0)
+    advanced = concern().advance(RecentLabelsState(outcomes_), shown)
+    assert isinstance(advanced.seen, WindowSeen)
+    return advanced.seen.assessment.prevalence.priors, dict(advanced.seen.experts)
+
+
+def nearness(mix: np.ndarray, near: np.ndarray, far: np.ndarray) -> float:
+    """How far towards one of two mixes another lies, 0 to 1."""
+    return float((mix - far) @ (near - far) / ((near - far) @ (near - far)))
+
+
+@pytest.mark.parametrize(
+    ("since", "believed"), [(6, "calibrated scores"), (14, "the last labels"), (24, "the last labels")]
+)
+def test_who_was_right_of_late_is_believed_before_who_was_right_for_longer(since: int, believed: str) -> None:
+    """Of thirty outcomes. Without forgetting the scores would be believed after fourteen too."""
+    before, after = {"calibrated scores": 1e-6}, {"the last labels": 1e-6}
+    mix, experts = weighed([before] * (30 - since) + [after] * since)
+    other = {"calibrated scores", "the last labels"} - {believed}
+    assert nearness(mix, experts[believed], experts[other.pop()]) > 0.8
+
+
+def test_a_block_of_the_hold_out_counts_for_less_than_an_outcome() -> None:
+    """In its blocks scores were much nearer than the last labels; in six windows since then these were."""
+    mix, experts = weighed([{"the last labels": 0.004, "calibrated scores": 0.04}] * 6)
+    assert nearness(mix, experts["the last labels"], experts["calibrated scores"]) > 0.7
+
+
+def test_in_the_hold_out_too_labels_come_late_so_that_the_last_ones_are_no_better_than_they_will_be() -> None:
+    """Weeks whose mix is drawn anew: a block that knew its own labels would be right by them."""
+    names = followed()[0][-1][0].experts
+    mix, experts = weighed([dict.fromkeys(names, 1e-3)])
+    assert nearness(mix, experts["the last labels"], experts["calibrated scores"]) < 0.8
+
+
+def test_blocks_of_another_length_than_windows_say_nothing_of_their_errors() -> None:
+    _, state = followed()
+    one = RecentLabelsState(state.outcomes[-1:])
+    x, _ = weeks(4, 77)
+    window = Window.of(worlds.posteriors(x), x)
+    shown = WindowSeen(assess(window, reference()), WindowSummary.of(window, 3), 0.0)
+    advanced = concern().advance(one, shown)
+    assert isinstance(advanced.seen, WindowSeen)
+    assert advanced.seen.assessment is shown.assessment
