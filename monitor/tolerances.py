@@ -684,7 +684,7 @@ SELECTION_MEMORY = 0.98
 LEARNED_PATIENCE = 30
 
 # How fast outcomes that weigh the experts are forgotten, in windows; and what a block of the hold-out counts for beside
-# them. Of seventy-seven cells of twenty-seven streams six are more than 1.05 times as far off as their best simple
+# them. Of seventy-seven cells of twenty-seven streams five are more than 1.05 times as far off as their best simple
 # rule; with weights by the square and without blocks twenty are. Half-lives of 8 to 40, a quarter to a twentieth and
 # weights by the third power differ by a thousandth on average.
 EXPERT_HALF_LIFE = 16.0
