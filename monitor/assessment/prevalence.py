@@ -151,7 +151,7 @@ def errors_in_blocks(blocks: Blocks, source: Vector) -> Matrix:
 
     What the season leads to expect of a block has not seen it.
     """
-    shares, unseen = blocks.shares, blocks.stretches / max(blocks.stretches - 1, 1)
+    shares, unseen = blocks.shares, blocks.stretches / (blocks.stretches - 1)
     expected = _expected(blocks, source)
     return np.stack(
         [
