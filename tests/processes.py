@@ -69,7 +69,11 @@ def alive(pid: int) -> bool:
         return False
 
 
-def free_ports(count: int) -> list[int]:
+PORTS, BROKERS = range(20_000, 29_000), range(29_000, 32_000)
+"""Of servers, and of brokers: what kafka-python leaves open is told from what we do by whom it is connected to."""
+
+
+def free_ports(count: int, among: range = PORTS) -> list[int]:
     """Ports that nobody listens on, and that no connection is given until they are used.
 
     They lie below those that the system gives to connections; drawn at random, they differ between processes that test
@@ -77,7 +81,7 @@ def free_ports(count: int) -> list[int]:
     """
     found: list[int] = []
     while len(found) < count:
-        port = random.randrange(20_000, 32_000)
+        port = random.choice(among)
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             found += [port] if port not in found else []

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.processes import free_ports
+from tests.processes import BROKERS, free_ports
 
 VERSION = "4.1.1"
 READY_SECONDS = 240.0
@@ -196,7 +196,7 @@ class Cluster:
         settings: Mapping[str, object] | None = None,
         security: Security | None = None,
     ) -> None:
-        controller, *ports = free_ports(1 + 3 * brokers)
+        controller, *ports = free_ports(1 + 3 * brokers, BROKERS)
         self.brokers = []
         for node in range(1, brokers + 1):
             port, secure_port, tls_port = ports[3 * (node - 1) : 3 * node]
