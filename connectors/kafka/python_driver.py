@@ -1,5 +1,6 @@
 """The kafka-python driver. Public API only; each workaround names the measured behaviour that it is for."""
 
+import gc
 import logging
 import time
 from collections import deque
@@ -34,6 +35,9 @@ _EVERYTHING = 2**31
 # between two polls, and joins once more, which has all other members join again, too. Where polls were moments only and
 # the loop was busy between them, groups did not come to rest for minutes.
 _JOINING_SECONDS = 0.5
+
+TIDY_SECONDS = 30.0
+"""Of silence, after which connections that came to nothing are looked for: there are a minute's of them at most."""
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -81,6 +85,8 @@ class PythonReader:
         """Fetched and not handed on yet: its partition is held, or was when it came."""
         self._settled = time.monotonic()
         """When this member was last not joining."""
+        self._tidied = time.monotonic()
+        """When records last came, or what connections left behind was last collected."""
         strategy = {"cooperative": CooperativeStickyAssignor, "range": RangePartitionAssignor}[settings.strategy]
         self._consumer = cluster.connect(
             settings.connection,
@@ -138,7 +144,22 @@ class PythonReader:
             timeout = max(timeout, _JOINING_SECONDS)
         fetched = self._fetch(timeout, _EVERYTHING if self._held else None)
         self._see_to_joining(joining, bool(fetched))
+        self._tidy(bool(fetched))
         return fetched
+
+    def _tidy(self, records: bool) -> None:
+        """Close the sockets of connections that were refused.
+
+        kafka-python 3.0.12 leaves each to the collector of cycles, one a second while a broker is away. The service has
+        that look rarely, and where nothing is read it hardly ever would: after seventeen minutes the thousand
+        descriptors are used up that a process may have by default.
+        """
+        now = time.monotonic()
+        if records:
+            self._tidied = now
+        elif now - self._tidied > TIDY_SECONDS:
+            gc.collect()
+            self._tidied = now
 
     def _joining(self) -> bool:
         return self._consumer.group_metadata().state is MemberState.REBALANCING

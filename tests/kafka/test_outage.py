@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.kafka import KafkaSource, open_source, sink_settings, source_settings
+from connectors.kafka import KafkaSource, open_source, python_driver, sink_settings, source_settings
 from connectors.kafka.driver import CommittedOffset, Partition, Record
 from connectors.kafka.python_driver import writer
 from monitor.errors import CommitRefusedError
@@ -52,6 +52,36 @@ def test_reading_goes_on_soon_after_an_outage_however_long_it_was(tmp_path: Path
     finally:
         for source in sources:
             source.close()
+        cluster.close()
+
+
+@pytest.mark.chaos
+def test_an_outage_of_any_length_takes_a_bounded_number_of_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """kafka-python leaves the socket of each refused connection open, one a second: soon there are no more."""
+    require_apache()
+    caplog.set_level(logging.CRITICAL + 1, "kafka")  # kept records would keep the connections that they tell of
+    monkeypatch.setattr(python_driver, "TIDY_SECONDS", 2.0)
+    cluster = Cluster(tmp_path / "kafka")
+    broker = Broker(cluster)
+    broker.create("t")
+    broker.produce("t", {0: [b"before"]})
+    source = open_source(source_settings({"bootstrap": broker.bootstrap, "topics": "t"}))
+    gc.disable()  # as good as in the service, which has it look rarely
+    try:
+        source.start(None)
+        source.reassigned(nothing)
+        assert one_record(source, 10.0) == [b"before"]
+        before = len(os.listdir("/proc/self/fd"))
+        cluster.brokers[0].stop(signal.SIGKILL)
+        away = time.monotonic()
+        while time.monotonic() - away < OUTAGE:
+            assert list(source.poll(0.1)) == []
+        assert len(os.listdir("/proc/self/fd")) < before + OUTAGE / 2
+    finally:
+        gc.enable()
+        source.close()
         cluster.close()
 
 
