@@ -36,8 +36,8 @@ _EVERYTHING = 2**31
 # the loop was busy between them, groups did not come to rest for minutes.
 _JOINING_SECONDS = 0.5
 
-TIDY_SECONDS = 30.0
-"""Of silence, after which connections that came to nothing are looked for: there are a minute's of them at most."""
+TIDY_SECONDS = 60.0
+"""After which connections that came to nothing are looked for: so many of them stay open at most, of each client."""
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -86,7 +86,7 @@ class PythonReader:
         self._settled = time.monotonic()
         """When this member was last not joining."""
         self._tidied = time.monotonic()
-        """When records last came, or what connections left behind was last collected."""
+        """When what connections left behind was last collected."""
         strategy = {"cooperative": CooperativeStickyAssignor, "range": RangePartitionAssignor}[settings.strategy]
         self._consumer = cluster.connect(
             settings.connection,
@@ -135,6 +135,7 @@ class PythonReader:
             self._consumer.seek(as_topic_partition(partition), offset)
 
     def poll(self, timeout: float) -> Sequence[Fetched]:
+        self._tidy()
         ready = [each for each in self._kept if each.partition not in self._held]
         if ready:
             self._kept = [each for each in self._kept if each.partition in self._held]
@@ -144,20 +145,17 @@ class PythonReader:
             timeout = max(timeout, _JOINING_SECONDS)
         fetched = self._fetch(timeout, _EVERYTHING if self._held else None)
         self._see_to_joining(joining, bool(fetched))
-        self._tidy(bool(fetched))
         return fetched
 
-    def _tidy(self, records: bool) -> None:
+    def _tidy(self) -> None:
         """Close the sockets of connections that were refused.
 
         kafka-python 3.0.12 leaves each to the collector of cycles, one a second while a broker is away. The service has
-        that look rarely, and where nothing is read it hardly ever would: after seventeen minutes the thousand
-        descriptors are used up that a process may have by default.
+        that look rarely: after seventeen minutes the thousand descriptors are used up that a process may have by
+        default. So it looks once a minute, also while records come: they may come from other brokers.
         """
         now = time.monotonic()
-        if records:
-            self._tidied = now
-        elif now - self._tidied > TIDY_SECONDS:
+        if now - self._tidied > TIDY_SECONDS:
             gc.collect()
             self._tidied = now
 

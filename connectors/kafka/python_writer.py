@@ -190,8 +190,9 @@ def _leave(producer: Any) -> None:
     """
 
     def close() -> None:
-        with suppress(KafkaError, TimeoutError):
-            _answered(producer, "begin_abort", CLOSE_MILLISECONDS / 1000)
+        if producer.config["transactional_id"] is not None:
+            with suppress(KafkaError, TimeoutError):
+                _answered(producer, "begin_abort", CLOSE_MILLISECONDS / 1000)
         while not _closed(producer):
             time.sleep(CLOSE_MILLISECONDS / 1000)
 

@@ -117,18 +117,18 @@ def published(
     doubt: tuple[str, ...] = ()
     if unmoved is not None and known is not None and diagnosis.or_one_feature:
         label_shift, doubt = _either(label_shift, unmoved, known), (_EITHER,)
-    expected = source if diagnosis.usual is None else diagnosis.usual.shares
-    known_blocks = blocks is not None and blocks.number >= FEWEST_BLOCKS
-    if explained and not natural:
-        if verdict is Verdict.STABLE and blocks is not None and known_blocks:
-            believed = min(float(ndtri(moved_p / 2) / ndtri(level / 2)) ** 4, 1.0) if moved_p < 1 else 0.0
-            candidates = np.stack([expected, pcc, label_shift.priors])
-            return _calm(label_shift, candidates, errors_in_blocks(blocks, source), believed)
+    if blocks is not None and blocks.number < FEWEST_BLOCKS:
+        blocks = None
+    if explained and not natural and (verdict is not Verdict.STABLE or blocks is None):
         return Prevalence(label_shift, why=doubt, label_shift=label_shift)
-    if blocks is None or not known_blocks:
+    if blocks is None:
         return _without_blocks(label_shift, pcc, source)
+    expected = source if diagnosis.usual is None else diagnosis.usual.shares
+    candidates = np.stack([expected, pcc, label_shift.priors])
+    if explained and not natural:
+        return _calm(label_shift, candidates, blocks, source, _believed(moved_p, level))
     moved = verdict in {Verdict.PRIOR_SHIFT, Verdict.PRIOR_AND_COVARIATE_SHIFT}
-    return _familiar(label_shift, pcc, expected, source, blocks, departure=diagnosis.whole.departure, moved=moved)
+    return _familiar(label_shift, candidates, blocks, source, departure=diagnosis.whole.departure, moved=moved)
 
 
 _EITHER = (
@@ -185,15 +185,23 @@ def _weighed(weights: Vector) -> str:
     return ", ".join(f"{name} {weight:.0%}" for name, weight in named if weight >= 0.005)
 
 
-def _calm(label_shift: PriorEstimate, candidates: Matrix, errors: Matrix, believed: float) -> Prevalence:
+def _believed(moved_p: float, level: float) -> float:
+    """How far label shift is believed of a mix that moved with this p-value: (z / z_level)^4, and 1 from the level on.
+
+    In long windows a move may be beyond chance and too small to count: then altogether.
+    """
+    return min(float(ndtri(moved_p / 2) / ndtri(level / 2)) ** 4, 1.0)
+
+
+def _calm(
+    label_shift: PriorEstimate, candidates: Matrix, blocks: Blocks, source: Vector, believed: float
+) -> Prevalence:
     """Where nothing moved: the candidates by what each was worth in the hold-out, within the interval of label shift.
 
     An estimate that is right whatever the mix pays for that where the mix has not moved. With scores that tell little
-    it is off by several times what the reference's shares are; the interval says so, and holds still. Label shift is
-    `believed` the more the less the move is chance's: b = (z / z_level)^4, and altogether where the move is too small
-    to count and yet significant, as in long windows.
+    it is off by several times what the reference's shares are; the interval says so, and holds still.
     """
-    weights = _mean_squares(errors) ** -2.0
+    weights = _mean_squares(errors_in_blocks(blocks, source)) ** -2.0
     weights *= (1 - believed) / weights.sum()
     weights[-1] += believed
     priors = weights @ candidates
@@ -209,17 +217,9 @@ def _calm(label_shift: PriorEstimate, candidates: Matrix, errors: Matrix, believ
 
 
 def _familiar(
-    label_shift: PriorEstimate,
-    pcc: Vector,
-    expected: Vector,
-    source: Vector,
-    blocks: Blocks,
-    *,
-    departure: float,
-    moved: bool,
+    label_shift: PriorEstimate, candidates: Matrix, blocks: Blocks, source: Vector, *, departure: float, moved: bool
 ) -> Prevalence:
-    candidates, errors = np.stack([expected, pcc, label_shift.priors]), errors_in_blocks(blocks, source)
-    of_blocks = _expected(blocks, source)
+    errors, of_blocks = errors_in_blocks(blocks, source), _expected(blocks, source)
     growth = np.array([1.0, *[min(departure, LEAST_FAMILIAR)] * 2])
     weights = (_mean_squares(errors) * growth) ** -2.0
     weights[0] *= not moved
@@ -227,7 +227,7 @@ def _familiar(
     priors = weights @ candidates
     off = np.einsum("i,ikc->kc", weights, errors)
     usual = weights[1] * (blocks.pcc - of_blocks) + weights[2] * (blocks.estimates - of_blocks)
-    away = float(((priors - expected) ** 2).sum() / max((usual**2).sum(axis=1).mean(), np.finfo(np.float64).eps))
+    away = float(((priors - candidates[0]) ** 2).sum() / max((usual**2).sum(axis=1).mean(), np.finfo(np.float64).eps))
     far = min(max(departure, away), WIDEST)
     apart = weights @ (candidates - priors) ** 2
     unseen = 1 / ((float(blocks.events.sum()) + 2) * label_shift.events)

@@ -158,8 +158,7 @@ def watch(
         def tell(happening: Happening) -> None:
             for observer in everybody:
                 observer(happening)
-            if isinstance(happening, Reassigned):  # after a refused commit, too: windows and connections were dropped
-                gc.collect()
+            if isinstance(happening, Reassigned):  # after a refused commit, too: windows were dropped
                 give_back_freed_memory()
 
         def run_until_renewed() -> None:

@@ -7,7 +7,7 @@ n the window's size, m = 1 / sum_y (p_y^2 / n_y) the reference's effective one.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc, ndtr, rel_entr
+from scipy.special import chdtrc, ndtr
 
 from monitor.arrays import Flags, Matrix, Vector
 from monitor.tolerances import EXPECTED_IN_CELL
@@ -66,25 +66,6 @@ def missing_p(missing: Vector, events: int, expected: Vector, class_counts: Matr
         tested = some & (sizes > 0) & (variances > 0)
         z = (observed - expected) / np.sqrt(variances)
     return np.asarray(np.where(tested, 2 * ndtr(-np.abs(z)), p_values))
-
-
-def unusual_p(distance: float, n: float, expected: float, m: float) -> float:
-    """How likely so large a distance is in a column where nearly all values are the same: a bound.
-
-    Where a share q of the reference's values is another one, a distance D above q takes at least n D of the window's.
-    With both samples' share r of all together their number is that large with a probability of about
-
-        exp(-n KL(D, r) - m KL(q, r))        (Chernoff, of both samples)
-
-    A flag that rises from .5 % of 10,000 events to 5 % of 1,000 has 2e-21 by this, 3e-26 by Fisher's exact test, and
-    .05 by Kolmogorov's law, which is that of values of which no two are alike.
-    """
-    if not (distance > expected and min(n, m) > 0):
-        return 1.0
-    shares = np.array([[distance, expected], [1 - distance, 1 - expected]])
-    weights = np.array([n, m])
-    together = shares @ weights / weights.sum()
-    return float(np.exp(-(rel_entr(shares, together[:, None]) @ weights).sum()))
 
 
 def mixed_shares(class_counts: Matrix, priors: Vector) -> Vector:

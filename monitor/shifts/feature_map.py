@@ -101,23 +101,6 @@ def rare(values: Vector, labels: Labels, classes: int) -> bool:
     return 0 < others < RARE_SHARE * values.size
 
 
-def unusual_shares(values: Vector, labels: Labels, classes: int) -> Vector | None:
-    """The share of each class's values that are not the usual one, where nearly all are that; else None.
-
-    With half an event more on either side: of ten rows none is little to go by.
-    """
-    present = ~np.isnan(values)
-    values, labels = values[present], labels[present]
-    if not values.size:
-        return None
-    each, counts = np.unique(values, return_counts=True)
-    others = values != each[counts.argmax()]
-    if others.mean() >= RARE_SHARE:
-        return None
-    rows, unusual = (np.bincount(labels, minlength=classes, weights=weights) for weights in (None, others))
-    return np.asarray((unusual + 0.5) / (rows + 1.0))
-
-
 def columns_in_map(features: KnownColumns, table: Matrix, labels: Labels, classes: int, frequent: Flags) -> Labels:
     """The features that get coordinates of their own: all, or those that tell the classes apart best."""
     usable = [j for j, f in enumerate(features) if frequent[j] and (not isinstance(f, SortedColumn) or f.values.size)]

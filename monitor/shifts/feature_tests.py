@@ -14,8 +14,9 @@ from monitor.shifts import categories, correction, ks
 from monitor.shifts.columns import KnownColumns, SortedColumn, column_name
 from monitor.shifts.distance_laws import DistanceLaw, distance_laws, score_laws, varied
 from monitor.shifts.prepared import Prepared
+from monitor.shifts.unusual_values import expected_share, unusual_p
 from monitor.shifts.window_view import Looked, SeenColumns
-from monitor.tolerances import DISTANCE_FLOOR, LEAST_ERROR, MISSING_FLOOR
+from monitor.tolerances import DISTANCE_FLOOR, MISSING_FLOOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def of_features(
     if looked.features is None:
         return ()
     found = compared(looked.features, reference.features, priors, spread)
-    if not varied(reference):
+    if not varied(reference):  # else events are not independent, and blocks have their own laws
         _judge_unusual(found, reference, priors, spread)
     found = _beyond_blocks(found, distance_laws(reference), reference.features, priors)
     for j in reference.untested:
@@ -116,23 +117,11 @@ def compared(seen: SeenColumns, columns: KnownColumns, priors: Vector, spread: M
 
 
 def _judge_unusual(found: ComparedColumns, reference: Prepared, priors: Vector, spread: Matrix | None) -> None:
-    """Columns that are nearly all one value by a law of their own.
-
-    It is that of independent events: where hours of rain come together, and a week in six has some, it would call each
-    a shift. The share q = sum_y p_y q_y that the reference leads to expect is known as that of q (1 - q) / v rows would
-    be, with v = sum_y p_y^2 q_y (1 - q_y) / n_y + q' V q, V the covariance of a mix that was learnt.
-    """
+    """Columns that are nearly all one value by the law of a few events, where that is the smaller p-value."""
+    columns = reference.features
     for j, shares in reference.unusual.items():
-        weights = priors * (1 - reference.features.missing[j])
-        weights = weights / max(float(weights.sum()), LEAST_ERROR)
-        expected = float(weights @ shares)
-        rows = np.maximum(reference.features.class_counts[j], 1.0)
-        variance = float((weights**2 * shares * (1 - shares) / rows).sum())
-        if spread is not None:
-            variance += max(float(shares @ spread @ shares), 0.0)
-        known = expected * (1 - expected) / max(variance, LEAST_ERROR**2)
-        unusual_p = categories.unusual_p(float(found.distance[j]), float(found.n[j]), expected, known)
-        found.p_value[j] = min(found.p_value[j], unusual_p)
+        known = expected_share(shares, priors * (1 - columns.missing[j]), columns.class_counts[j], spread)
+        found.p_value[j] = min(found.p_value[j], unusual_p(float(found.distance[j]), float(found.n[j]), *known))
 
 
 def with_left_out(moves: tuple[Move, ...], left_out: frozenset[int]) -> tuple[Move, ...]:

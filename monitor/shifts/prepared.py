@@ -22,6 +22,7 @@ from monitor.shifts.moments import CoordinateBlock, Moments, moments_of
 from monitor.shifts.novelty import Landscape
 from monitor.shifts.projections import Projections, fitted
 from monitor.shifts.resolution import SINGLE, Resolution
+from monitor.shifts.unusual_values import unusual_shares
 from monitor.tolerances import FEWEST_BLOCKS
 
 
@@ -46,7 +47,7 @@ class Prepared:
     labels: Labels
     standardised: NDArray[np.float32] | None
     unusual: Mapping[int, Vector]
-    """Of numbers that are nearly all the same the share of other values, by class."""
+    """Of numbers that are nearly all the same the share of other values, by class (`unusual_values`)."""
     untested: tuple[int, ...]
     """Features that are in no test."""
     hold_out: Blocks | None
@@ -79,8 +80,7 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
         chosen = feature_map.columns_in_map(features, sample.features, sample.labels, classes, frequent)
         projections = fitted(sample.features, reference.features, frequent)
         shares = {
-            j: feature_map.unusual_shares(sample.features[:, j], sample.labels, classes)
-            for j in features.numbers_at.tolist()
+            j: unusual_shares(sample.features[:, j], sample.labels, classes) for j in features.numbers_at.tolist()
         }
         unusual = {j: each for j, each in shares.items() if each is not None}
     parts, blocks = [], []
