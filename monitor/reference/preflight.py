@@ -50,6 +50,8 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
     # The reference's own sample went through the final map, which saw its labels: it would flatter the calibration.
     unseen = cross_fit(raw, truth, reference.calibration.method, reference.sample.seed).posteriors
     curves = {"after": unseen} if reference.margins else {"before": raw, "after": unseen}
+    over_time = time_report.measured(reference)
+    varies = over_time is not None and bool(over_time.get("varies"))
     report: Report = {
         "stream": reference.schema.stream,
         "version": reference.version,
@@ -66,7 +68,7 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
         "delta_min": _delta_min(reference),
         "estimator": reference.estimator,
         "simulated": reference.facts.get("simulated"),
-        "windows": [_window(reference, size) for size in WINDOW_SIZES],
+        "windows": [_window(reference, size, varies=varies) for size in WINDOW_SIZES],
         "atoms": {"share": round(largest_atom(reference), 4), "sentence": atoms_sentence(reference)},
         "small_classes": [
             name for name, n in zip(reference.classes, reference.class_counts, strict=True) if n < CLASS_EVENTS
@@ -74,7 +76,7 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
         "reliability": {name: _reliability(curves, truth, c) for c, name in enumerate(reference.classes)},
         "scores": {name: _scores(unseen, truth, c) for c, name in enumerate(reference.classes)},
     }
-    if (over_time := time_report.measured(reference)) is not None:
+    if over_time is not None:
         report["blocks"] = over_time
     report["advice"] = [*map(_on_warning, reference.warnings), *advice(report)]
     return report
@@ -115,8 +117,11 @@ def _delta_min(reference: Reference) -> dict[str, float]:
     }
 
 
-def _window(reference: Reference, size: int) -> Report:
-    """The interval of every class for a window of that size that has not shifted."""
+def _window(reference: Reference, size: int, *, varies: bool) -> Report:
+    """The interval of every class for a window of that size that has not shifted.
+
+    Where windows vary by nature no rise is foretold: what one window shows beside that is in `time_report`.
+    """
     random = np.random.default_rng(reference.sample.seed)
     rows = random.integers(0, reference.sample.labels.size, size)
     window = Window.of(reference.sample.posteriors[rows])
@@ -126,7 +131,7 @@ def _window(reference: Reference, size: int) -> Report:
         "events": size,
         "error_bound": _error_bound(reference, size),
         "interval_width": _by_class(reference, estimate.upper - estimate.lower),
-        "rise_seen": rise_seen(reference, size),
+        "rise_seen": None if varies else rise_seen(reference, size),
         "reference_per_window": ratio,
         "reference_is_enough": ratio >= REFERENCE_PER_WINDOW,
     }
@@ -267,15 +272,21 @@ def _on_detectable_shift(report: Mapping[str, Any]) -> dict[str, str]:
     widths = {w["events"]: max(w["interval_width"].values()) / 2 for w in report["windows"]}
     said = ", ".join(f"{half:.2%} at {events:,} events" for events, half in widths.items())
     facts = f"The prevalence of the least certain class is known to +-{said}. A smaller shift cannot be seen."
+    facts += _rise(report)
+    return _advice("good" if widths[WINDOW_SIZES[1]] < 0.05 else "mind", "Smallest visible shift", facts)
+
+
+def _rise(report: Mapping[str, Any]) -> str:
+    """Which rise of the rarest class is named, where windows do not vary by nature."""
     rarest = min(report["source_priors"], key=report["source_priors"].get)
-    rises = [f"{w['rise_seen']:.2%} of {w['events']:,} events" for w in report["windows"] if w["rise_seen"] < 1]
-    facts += (
+    known = [window for window in report["windows"] if window["rise_seen"] is not None]
+    rises = [f"{each['rise_seen']:.2%} of {each['events']:,} events" for each in known if each["rise_seen"] < 1]
+    if not rises:
+        return f" No rise of {rarest} is sure to be named." if known else ""
+    return (
         f" A rise of {rarest}, from {report['source_priors'][rarest]:.2%}, is named in 95 of 100 windows once it makes "
         f"up {', '.join(rises)}."
-        if rises
-        else f" No rise of {rarest} is sure to be named."
     )
-    return _advice("good" if widths[WINDOW_SIZES[1]] < 0.05 else "mind", "Smallest visible shift", facts)
 
 
 def _on_estimators(report: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -74,15 +74,20 @@ def _windows(report: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
         for window in windows
     ]
     rarest = min(report["source_priors"], key=report["source_priors"].get)
-    rises = [f"{window['rise_seen']:.2%}" if window["rise_seen"] < 1 else "none" for window in windows]
+    rises = [window["rise_seen"] for window in windows]
+    named = [f"share of {rarest} that is named in 95 of 100 windows", "", "", *map(_rise, rises)]
     bounds = ["says nothing" if window["error_bound"] is None else f"{window['error_bound']:.2f}" for window in windows]
     heads = ["class", "prevalence", "events held out", *(f"{window['events']:,} events" for window in windows)]
     return heads, [
         *rows,
-        [f"share of {rarest} that is named in 95 of 100 windows", "", "", *rises],
+        *([] if None in rises else [named]),
         ["reference per window", "", "", *enough],
         ["largest distance from the true mix (Theorem 1, 95 %)", "", "", *bounds],
     ]
+
+
+def _rise(share: float | None) -> str:
+    return "none" if share is None or share >= 1 else f"{share:.2%}"
 
 
 def _reliability(name: str, curves: Mapping[str, Any]) -> Figure:

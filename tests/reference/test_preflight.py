@@ -11,6 +11,7 @@ from monitor.reference.classifier import Reference
 from monitor.reference.preflight import measure, rise_seen
 from monitor.web.preflight_page import page
 from monitor.windows import Window
+from tests.assessment.test_prevalence import reference
 from tests.reference.worlds import CLASSES, world
 
 
@@ -72,6 +73,19 @@ def test_a_rise_of_the_rarest_class_that_is_said_to_be_named_is_named_and_half_o
     rises = [window["rise_seen"] for window in report["windows"]]
     assert rises == sorted(rises, reverse=True)
     assert f"{rises[0]:.2%}" in page(report)
+
+
+def test_where_weeks_differ_by_nature_no_rise_is_promised_to_be_named():
+    varying, alike = (weeks_of(mix) for mix in (0.5, 0.0))
+    said = [{each["title"]: each["text"] for each in found["advice"]} for found in (varying, alike)]
+    assert ["is named in 95 of 100" in each["Smallest visible shift"] for each in said] == [False, True]
+    assert "Visible beside natural change" in said[0]
+    assert ["named in 95 of 100" in page(found) for found in (varying, alike)] == [False, True]
+
+
+def weeks_of(mix):
+    known = reference(inputs=mix, mix=mix)
+    return measure(known, known.raw, known.sample.labels)
 
 
 def test_where_scores_say_nothing_no_rise_is_promised_to_be_named():
