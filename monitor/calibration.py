@@ -158,7 +158,7 @@ def choose(
 ) -> tuple[CrossFit, dict[str, float]]:
     """The cross-fit of a method, and log losses by method.
 
-    With "auto" it is the simplest method whose out-of-sample log loss is within two standard errors of the lowest.
+    With "auto" it is the simplest method whose out-of-sample log loss is within one standard error of the lowest.
     """
     family = [name for name in METHODS if (name in MARGIN_METHODS) == margins]
     if method not in ("auto", *family):

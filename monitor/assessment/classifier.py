@@ -16,6 +16,7 @@ from monitor.arrays import Vector, column_sums, frozen_matrix, frozen_vector, pr
 from monitor.assessment import message as result
 from monitor.assessment import reasons, to_message
 from monitor.assessment.baseline import Baseline, baselines
+from monitor.assessment.calm_errors import calm_errors
 from monitor.assessment.classifier_view import AssessedReference
 from monitor.assessment.completeness import as_far_as_seen
 from monitor.assessment.data_quality import NOTHING_WRONG, DataQuality, data_quality, rejected_share
@@ -89,6 +90,9 @@ class Assessment(Viewed):
     label_shift: PriorEstimate | None = None
     """The class mix without bias if nothing but it moved; None where more did. What follows it over windows takes this:
     errors that lean towards the reference would add up."""
+    calm_errors: Vector | None = None
+    """By how much `label_shift` is off where the class mix has not moved, e_y^2; None where it rests on more than the
+    reference's own estimator."""
     harm: Harm | None = None
     """Whether the model is likely worse here than on the hold-out; None without blocks of the hold-out."""
     performance: Performance = field(default_factory=Performance)
@@ -240,6 +244,7 @@ def _assessed(
         prevalence=mix.estimate,
         based_on=mix.based_on,
         label_shift=mix.label_shift,
+        calm_errors=calm_errors(chosen.events, reference) if mix.label_shift is chosen else None,
         harm=harm(posteriors if reference.margins else kept.posteriors, posteriors, diagnosis, reference),
         performance=performance(
             kept.posteriors, posteriors, verdict, mix, reference, resolution=resolution, decisions=decisions

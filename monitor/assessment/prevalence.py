@@ -1,8 +1,8 @@
 """Which estimate of the class mix a window publishes, and what that rests on.
 
-Estimators of label shift (`auto`, EM, ...) are right where nothing but the class mix moves. Real streams move in other
-ways too, and there they are often worse than no estimate at all. What each way of estimating is worth on this stream
-shows in the blocks of the hold-out, whose mix is known. Three candidates c_i:
+Estimators of label shift (EM, matching, ...) are right where nothing but the class mix moves. Real streams move in
+other ways too, and there they are often worse than no estimate at all. What each way of estimating is worth on this
+stream shows in the blocks of the hold-out, whose mix is known. Three candidates c_i:
 
     the reference's shares pi,   calibrated PCC (the mean calibrated posterior),   the label-shift estimate
 

@@ -128,7 +128,6 @@ def _prepare(folder: Path, options: SyntheticOptions, console: Console) -> None:
         classes=world.classes,
         feature_names=world.features,
         stream=world.stream,
-        estimator="em",  # learning how to weigh all of them takes longer than somebody waits for a demo
     ).save(folder / f"{world.stream}.ref")
     events = write(folder / "events.jsonl", options)
     console.print(f"wrote {events:,} events to {folder}, watching them ...", highlight=False)

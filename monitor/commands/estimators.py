@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
-from monitor.priors import COMBINED, ESTIMATORS
+from monitor.priors import DEFAULT, ESTIMATORS
 
 
 def estimators() -> int:
@@ -12,7 +12,7 @@ def estimators() -> int:
     for heading in ("name", "needs", "remark"):
         table.add_column(heading)
     for name, estimator in ESTIMATORS.items():
-        remark = "the default: weighs " + ", ".join(COMBINED) if name == "auto" else ""
+        remark = "the default" if name == DEFAULT else ""
         table.add_row(name, " and ".join(estimator.needs) or "posteriors", remark)
     Console(markup=False, width=120).print(table)
     return 0

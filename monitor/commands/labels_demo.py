@@ -75,7 +75,6 @@ def _prepare(folder: Path, options: SyntheticOptions) -> None:
         classes=world.classes,
         feature_names=world.features,
         stream=world.stream,
-        estimator="em",
     ).save(folder / f"{world.stream}.ref")
     (folder / "events").mkdir()
     events = write(folder / "events" / "events.jsonl", options)

@@ -40,8 +40,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     build.add_argument("--classes", default="", metavar="A,B,...", help="classes in the order of unnamed posteriors")
     build.add_argument("--positive", default="", metavar="CLASS", help="the class a bare score speaks of")
     build.add_argument("--scores", choices=get_args(ScoreKind), help="what scores are (default: posterior)")
-    build.add_argument("--calibration", default="auto", help="a method, or auto (default): the lowest log loss")
-    build.add_argument("--estimator", default="auto", metavar="NAME", help="see `shiftwatch estimators`")
+    build.add_argument(
+        "--calibration", default="auto", help="a method, or auto (default): the simplest with about the lowest log loss"
+    )
+    build.add_argument("--estimator", metavar="NAME", help="see `shiftwatch estimators`, which names the default")
     meanings = {"category": "holds names, not numbers", "number": "holds numbers", "ignore": "is no feature"}
     for kind, meaning in meanings.items():
         help_text = f"a column that {meaning}; once for each"
@@ -85,6 +87,7 @@ def _build(given: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+    from monitor.priors import DEFAULT
     from monitor.reference import Kinds, LineCount, Wanted, build, build_regression, holds_predictions
     from monitor.web.preflight_page import page as render
 
@@ -118,7 +121,7 @@ def _build(given: argparse.Namespace) -> int:
             wanted,
             seed=given.seed,
             calibration=given.calibration,
-            estimator=given.estimator,
+            estimator=given.estimator or DEFAULT,
             facts=facts,
             block=None if given.block is None else _block(given.block, given.stream),
             season=given.season,

@@ -11,13 +11,12 @@ from typing import Final
 
 from monitor.arrays import Labels, Matrix
 from monitor.priors import bayes, counting, em, intervals, matching
-from monitor.priors.by_combining import combine
 from monitor.priors.by_counting import ACC, CC, CDE, PCC
 from monitor.priors.by_likelihood import EM, EM_SHRUNK, EM_SLD, EM_STOPPED
-from monitor.priors.by_matching import entries
+from monitor.priors.by_matching import PACC, PACC_SOFT, entries
 from monitor.priors.by_retargeting import RETARGETED
 from monitor.priors.estimate import CalibratedView, Estimator, HoldOut, PriorEstimate, ReferenceView, Statistics
-from monitor.priors.maps import ENERGY, GAUSSIAN, ONE_HOT, POSTERIORS, RFF
+from monitor.priors.maps import ENERGY, GAUSSIAN, ONE_HOT, RFF
 from monitor.priors.smoothing import Levels
 from monitor.windows import Window, fixed_sum
 
@@ -28,7 +27,8 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
         PCC,
         ACC,
         *entries("acc-qp", ONE_HOT, "posteriors", raw=True),
-        *entries("pacc", POSTERIORS, "posteriors", raw=True),
+        PACC,
+        PACC_SOFT,
         CDE,
         EM,
         EM_SHRUNK,
@@ -50,10 +50,13 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
 CHEAP: Final = tuple(name for name, estimator in ESTIMATORS.items() if estimator.always)
 """Reported of every window; the reference's choice comes on top."""
 
-COMBINED: Final = ("em", "pacc", "dfm-energy", "retargeted")
-"""What "auto" weighs; each does best on some model."""
+DEFAULT: Final = "em"
+"""What a reference reports as the prevalence, unless it is told otherwise."""
 
-ESTIMATORS["auto"] = combine("auto", [ESTIMATORS[name] for name in COMBINED])
+
+def kept_for(name: str) -> frozenset[str]:
+    """The estimators whose statistics this one reads: a soft one reads the hard one's, and some begin with EM."""
+    return frozenset({name, name.removesuffix("-soft"), DEFAULT})
 
 
 def solve(names: Iterable[str], window: Window, reference: ReferenceView) -> dict[str, PriorEstimate]:
@@ -90,7 +93,7 @@ def tallied(posteriors: Matrix, reference: ReferenceView, rows: int) -> dict[str
 
 __all__ = [
     "CHEAP",
-    "COMBINED",
+    "DEFAULT",
     "ESTIMATORS",
     "CalibratedView",
     "Estimator",
@@ -103,6 +106,7 @@ __all__ = [
     "counting",
     "em",
     "intervals",
+    "kept_for",
     "matching",
     "solve",
     "tallied",

@@ -37,7 +37,7 @@ from monitor.priors.estimate import (
     usable,
     usable_rows,
 )
-from monitor.priors.maps import FeatureMap, Kept, Space
+from monitor.priors.maps import POSTERIORS, FeatureMap, Kept, Space
 from monitor.priors.simplex import constrained_inverse, identifiable
 from monitor.tolerances import SINGULAR
 from monitor.windows import Window
@@ -230,3 +230,6 @@ def _deficit_error(kept: Kept, priors: Vector, events: int) -> float:
 def row_blocks(rows: int, width: int) -> Iterator[tuple[int, int]]:
     size = max(MAP_BLOCK_VALUES // max(width, 1), 16)
     return ((begin, min(begin + size, rows)) for begin in range(0, rows, size))
+
+
+PACC, PACC_SOFT = entries("pacc", POSTERIORS, "posteriors", raw=True)

@@ -15,6 +15,7 @@ from monitor.calibration import Selection
 from monitor.errors import InputError
 from monitor.limits import BUILD_CELLS, BUILD_ROWS
 from monitor.ports.schema import StreamSchema
+from monitor.priors import DEFAULT
 from monitor.reference.blocks import Block, Cut, cut
 from monitor.reference.classifier import Facts, Reference
 from monitor.reference.holdout import Advance, Chunk, Wanted, infer_schema, notices, read
@@ -127,7 +128,7 @@ def build(
     *,
     seed: int = 0,
     calibration: Selection = "auto",
-    estimator: str = "auto",
+    estimator: str = DEFAULT,
     facts: Facts | None = None,
     block: Block | None = None,
     season: str | None = None,

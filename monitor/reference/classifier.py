@@ -24,8 +24,7 @@ from monitor.reference import artefact, warnings
 from monitor.reference.base import Arrays, FiledReference, Header
 from monitor.reference.blocks import Block, Cut, calendar, cut, microseconds, summarised
 from monitor.reference.column_notices import column_notices, likely_labels
-from monitor.reference.earlier import scores_before
-from monitor.reference.estimator_choice import REFERENCES, simulate
+from monitor.reference.earlier import estimator_now, scores_before
 from monitor.reference.feature_columns import Kinds, read_features
 from monitor.reference.segments import (
     Names,
@@ -157,7 +156,7 @@ class Reference(FiledReference):
         positive: str | None = None,
         scores: ScoreKind = "posterior",
         calibration: Selection = "auto",
-        estimator: str = "auto",
+        estimator: str = priors.DEFAULT,
         times: ArrayLike | None = None,
         block: Block | None = None,
         season: str | None = None,
@@ -171,7 +170,7 @@ class Reference(FiledReference):
         is a matrix or a data frame; `category` and `number` name those of its columns whose values do not say what
         they are, `ignore` those that are no features. A vector of posteriors is that of the `positive` class, or of
         the second of `classes`. With `scores` "margin" they are margins, such as a `decision_function` has them.
-        `estimator` "auto" learns from simulated shifts how to weigh the estimators, any other name is taken as said.
+        `estimator` is one of those that `shiftwatch estimators` lists.
         `block` is the length of the windows to come, as so many events or as a duration ("1d"): the hold-out events, in
         the order of `times` (datetimes or epoch milliseconds) or as they stand, are cut into blocks of that length, and
         windows are held against how much these differ. With `season` ("24h", "7d", "1y") the class mix is held against
@@ -224,7 +223,7 @@ class Reference(FiledReference):
         *,
         seed: int,
         calibration: Selection = "auto",
-        estimator: str = "auto",
+        estimator: str = priors.DEFAULT,
         class_counts: Vector | None = None,
         facts: Facts | None = None,
         notices: Iterable[str] = (),
@@ -241,18 +240,12 @@ class Reference(FiledReference):
             raise InputError(f"estimator: want one of {sorted(priors.ESTIMATORS)}, got {estimator!r}")
         priors.ESTIMATORS[estimator].check_applies(len(schema.classes), features is not None, "the hold-out events")
         usable = _usable(len(schema.classes), features is not None)
-        simulations = REFERENCES if estimator == "auto" else 0
-        step = counted(progress, len(usable) + simulations + (2 if blocks is None else 3))
+        step = counted(progress, len(usable) + (2 if blocks is None else 3))
         step("calibration")
         held_out, calibrated, log_losses = hold_out(schema, posteriors, labels, features, method=calibration, seed=seed)
         counts = np.bincount(labels, minlength=len(schema.classes)).astype(np.float64)
         counts = counts if class_counts is None else class_counts
         statistics = _statistics(held_out, usable, step)
-        simulated: Facts = {}
-        if estimator == "auto":
-            evidence = simulate(posteriors, labels, calibrated.method, seed, step)
-            statistics["auto"] = {"weights": evidence.weights}
-            simulated = {"simulated": evidence.facts()}
         step("features")
         # Windows meet these rows in tests of their distribution: both have to come out of the same map.
         sample = sample_of(replace(held_out, posteriors=posteriors))
@@ -280,7 +273,6 @@ class Reference(FiledReference):
                 "rows": int(labels.size),
                 "seed": seed,
                 "log_loss": log_losses,
-                **simulated,
                 **({"warnings": [asdict(warning) for warning in cautions]} if cautions else {}),
                 **(facts or {}),
             },
@@ -338,6 +330,7 @@ class Reference(FiledReference):
         fitted = Calibration(header["calibration"], parameters, arrays["calibration/log_weights"])
         scores = arrays.get("sample/raw")
         cut_up, named = header.get("blocks"), header.get("segments")
+        known = [name for name in header["estimators"] if name in priors.ESTIMATORS]
         return {
             "schema": StreamSchema(
                 header["stream"],
@@ -348,7 +341,7 @@ class Reference(FiledReference):
             ),
             "class_counts": arrays["class_counts"],
             "calibration": fitted,
-            "statistics": {name: artefact.under(arrays, f"statistics/{name}") for name in header["estimators"]},
+            "statistics": {name: artefact.under(arrays, f"statistics/{name}") for name in known},
             "sample": HoldOut(
                 arrays["sample/posteriors"],
                 frozen_labels(arrays["sample/labels"], "labels"),
@@ -356,7 +349,7 @@ class Reference(FiledReference):
                 header["seed"],
             ),
             "raw": scores_before(arrays["sample/posteriors"], fitted) if scores is None else scores,
-            "estimator": header["estimator"],
+            "estimator": estimator_now(header["estimator"]),
             "segments": None if named is None else Segments(arrays["sample/segments"], tuple(named)),
             "calendar": tuple(header.get("calendar", ())),
             "blocks": None if cut_up is None else Blocks.from_arrays(cut_up, artefact.under(arrays, "blocks")),

@@ -1,10 +1,16 @@
-"""What files of the release before lack: the scores of the sample as the model said them, before calibration."""
+"""What files of the release before lack, and what they have that is no more.
+
+They lack the scores of the sample as the model said them, before calibration. And some report the prevalence by `auto`,
+a mean of estimators that was dropped: `em` by itself is as good, and is in every reference. Such a reference keeps its
+version, under which windows were published, and the errors that `auto` had in its blocks.
+"""
 
 import numpy as np
 
 from monitor.arrays import Matrix
 from monitor.calibration import Calibration
 from monitor.errors import ArtefactError
+from monitor.priors import DEFAULT
 
 
 def scores_before(posteriors: Matrix, calibration: Calibration) -> Matrix:
@@ -23,3 +29,8 @@ def scores_before(posteriors: Matrix, calibration: Calibration) -> Matrix:
     shifts = calibration.log_weights + calibration.parameters.get("intercepts", 0.0)
     scores = np.exp((np.log(np.maximum(posteriors, np.finfo(float).tiny)) - shifts) / slopes[0])
     return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+
+def estimator_now(name: str) -> str:
+    """The estimator that a reference goes on with."""
+    return DEFAULT if name == "auto" else name

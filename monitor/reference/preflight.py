@@ -6,6 +6,7 @@ enough? Here each is a measured number of this model, not a rule of thumb.
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,13 @@ from monitor import priors, quality
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.calibration import cross_fit
 from monitor.limits import SAMPLE_ROWS
+from monitor.priors import PriorEstimate
 from monitor.priors.intervals import error_bound
 from monitor.priors.simplex import smallest_curvature
 from monitor.reference import time_report
 from monitor.reference.atoms import atoms_sentence, largest_atom
 from monitor.reference.classifier import Reference
+from monitor.reference.simulated_shifts import simulated
 from monitor.reference.warnings import ReferenceWarning
 from monitor.sampling import stratified_sample
 from monitor.tolerances import (
@@ -67,7 +70,7 @@ def measure(reference: Reference, posteriors: Matrix, labels: Labels) -> Report:
         },
         "delta_min": _delta_min(reference),
         "estimator": reference.estimator,
-        "simulated": reference.facts.get("simulated"),
+        "simulated": _simulated(reference, raw, truth),
         "windows": [_window(reference, size, varies=varies) for size in WINDOW_SIZES],
         "atoms": {"share": round(largest_atom(reference), 4), "sentence": atoms_sentence(reference)},
         "small_classes": [
@@ -91,7 +94,7 @@ def advice(report: Mapping[str, Any]) -> list[dict[str, str]]:
         _on_reference_size(report),
         _advice("good", "Scores may be rounded", report["atoms"]["sentence"]),
         _on_detectable_shift(report),
-        *_on_estimators(report),
+        *_on_estimator(report),
         *(_advice(*each) for each in time_report.advice(report.get("blocks", {}))),
     ]
 
@@ -124,8 +127,7 @@ def _window(reference: Reference, size: int, *, varies: bool) -> Report:
     """
     random = np.random.default_rng(reference.sample.seed)
     rows = random.integers(0, reference.sample.labels.size, size)
-    window = Window.of(reference.sample.posteriors[rows])
-    estimate = priors.ESTIMATORS[reference.estimator].estimate(window, reference)
+    estimate = _estimated(reference, rows)
     ratio = float(reference.facts["events"]) / size
     return {
         "events": size,
@@ -153,12 +155,21 @@ def rise_seen(reference: Reference, size: int) -> float:
     for _ in range(RISE_STEPS):
         mix = np.where(np.arange(pi.size) == rarest, seen, pi * (1 - seen) / (1 - share))
         rows = _drawn(source.labels, mix, size, np.random.default_rng(source.seed))
-        estimate = priors.ESTIMATORS[reference.estimator].estimate(Window.of(source.posteriors[rows]), reference)
+        estimate = _estimated(reference, rows)
         half = float(estimate.upper[rarest] - estimate.lower[rarest]) / 2
         error = math.hypot(half / NORMAL_95, math.sqrt(share * (1 - share) / reference.class_counts.sum()))
         # A third of the level is the mix's, and half of that a rise's.
         seen = min(share + max(float(ndtri(1 - VERDICT_LEVEL / 6) + ndtri(0.95)) * error, counts), 1.0)
     return seen
+
+
+def _estimated(reference: Reference, rows: Labels) -> PriorEstimate:
+    """Of a window of these rows of the sample."""
+    sample = reference.sample
+    window = Window.of(sample.posteriors[rows])
+    if sample.features is not None:
+        window = replace(window, features=sample.features[rows])
+    return priors.ESTIMATORS[reference.estimator].estimate(window, reference)
 
 
 def _drawn(labels: Labels, mix: Vector, size: int, random: np.random.Generator) -> Labels:
@@ -289,16 +300,26 @@ def _rise(report: Mapping[str, Any]) -> str:
     )
 
 
-def _on_estimators(report: Mapping[str, Any]) -> list[dict[str, str]]:
-    simulated = report["simulated"]
-    if not simulated:
+def _simulated(reference: Reference, posteriors: Matrix, labels: Labels) -> Report | None:
+    """None for an estimator that has to see features: mixes are simulated by scores alone."""
+    if priors.ESTIMATORS[reference.estimator].needs_features:
+        return None
+    return simulated(posteriors, labels, reference.calibration.method, reference.estimator, reference.sample.seed)
+
+
+def _on_estimator(report: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The reference's own first: the others are what it is held against."""
+    shifts = report["simulated"]
+    if not shifts:
         return []
-    errors = simulated["mean_absolute_error"]
-    ranked = ", ".join(f"{name} {error:.2%}" for name, error in sorted(errors.items(), key=lambda item: item[1]))
+    errors = shifts["mean_absolute_error"]
+    said = ", ".join(f"{name} {error:.2%}" for name, error in errors.items())
     facts = (
-        f"Mean absolute error over {simulated['windows']} simulated shifts of {simulated['events']} events: {ranked}."
+        f"Mean absolute error over {shifts['windows']} simulated shifts of {shifts['events']} events: {said}. "
+        "(cc counts predictions, pcc averages scores: what one would do without a method.)"
     )
-    return [_advice("good", f"Estimator: {report['estimator']}", facts)]
+    verdict = "good" if min(errors, key=errors.__getitem__) == report["estimator"] else "mind"
+    return [_advice(verdict, f"Estimator: {report['estimator']}", facts)]
 
 
 def _advice(verdict: str, title: str, text: str) -> dict[str, str]:

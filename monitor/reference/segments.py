@@ -144,15 +144,13 @@ def _of_rows(whole: "Reference", rows: Labels, profiled: bool) -> "Reference":
         sample.seed,
     )
     counts = np.bincount(labels, minlength=classes).astype(np.float64)
-    needed = {*priors.CHEAP, *priors.COMBINED, whole.estimator} & whole.statistics.keys() - {"auto"}
+    needed = {*priors.CHEAP, *priors.kept_for(whole.estimator)} & whole.statistics.keys()
     chosen = {name: priors.ESTIMATORS[name] for name in needed}
     statistics = {
         name: estimator.summarise(held_out)
         for name, estimator in chosen.items()
         if estimator.applies_to(classes, table is not None)
     }
-    if "auto" in whole.statistics:
-        statistics["auto"] = whole.statistics["auto"]
     features = whole.schema.features if profiled else ()
     return replace(
         whole,
@@ -163,7 +161,7 @@ def _of_rows(whole: "Reference", rows: Labels, profiled: bool) -> "Reference":
         features=profiles(features, labels, table, counts),
         sample=replace(held_out, posteriors=frozen_matrix(fitted(raw), "posteriors")),
         raw=frozen_matrix(raw, "posteriors"),
-        estimator=whole.estimator if whole.estimator in statistics else "em",
+        estimator=whole.estimator if whole.estimator in statistics else priors.DEFAULT,
         blocks=None,
         segments=None,
     )

@@ -19,6 +19,7 @@ that stays is therefore taken for the reference's error in the end, and is found
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 
 from monitor.arrays import Flags, Matrix, Vector
 from monitor.tolerances import EVIDENCE_SIZES
@@ -73,11 +74,17 @@ class SeriesEvidence:
 def windows_to_notice(size: float, log_threshold: float) -> float:
     """About how many windows a shift of so many standard errors a window takes, from calm to the threshold.
 
-    That of the fastest lambda. Its evidence grows by g = lambda size - lambda^2 / 2 a window from each beginning, of
-    which there is one a window: log M_t = g t - log(1 - e^-g). The threshold is passed half a window later on average.
+    Evidence of one lambda grows by g = lambda size - lambda^2 / 2 a window from each beginning, of which there is one a
+    window: M_t = (e^(g t) - 1) / (1 - e^-g). Their mean passes the threshold half a window later on average.
     """
     growth = _SIZES * size - _SIZES**2 / 2
     growth = growth[growth > 0]
     if not growth.size:
         return np.inf
-    return float(((log_threshold + np.log(_SIZES.size) + np.log(-np.expm1(-growth))) / growth).min() + 0.5)
+    begun, wanted = -np.log(-np.expm1(-growth)), log_threshold + np.log(_SIZES.size)
+    alone = np.logaddexp(wanted - begun, 0.0) / growth
+
+    def missing(windows: float) -> float:
+        return float(wanted - np.logaddexp.reduce(begun + growth * windows + np.log(-np.expm1(-growth * windows))))
+
+    return float(brentq(missing, alone.min() / 1e6, alone.min() * (1 + 1e-9))) + 0.5

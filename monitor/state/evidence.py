@@ -95,9 +95,8 @@ def scores(seen: WindowSeen) -> dict[str, dict[str, float]]:
 def _shares(assessment: Assessment) -> dict[str, float]:
     """Of each class, of two classes of one: the other says the same."""
     mix, first = assessment.label_shift or assessment.prevalence, 1 if len(assessment.classes) == 2 else 0
-    held = share_scores(
-        mix.priors, assessment.source_priors, spread(mix), assessment.events, assessment.hold_out_events
-    )
+    errors = spread(mix) if assessment.calm_errors is None else assessment.calm_errors
+    held = share_scores(mix.priors, assessment.source_priors, errors, assessment.events, assessment.hold_out_events)
     return {
         f"share of {name}": score for name, score in zip(assessment.classes[first:], held[first:].tolist(), strict=True)
     }

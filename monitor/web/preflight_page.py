@@ -112,7 +112,7 @@ def _scores(name: str, scores: Mapping[str, Any]) -> Figure:
 
 
 def _simulated(simulated: Mapping[str, Any] | None, drawn: Sequence[str]) -> Mapping[str, Any] | None:
-    """Figures of estimates against the truth, and the table of the estimators, the best first."""
+    """Figures of estimates against the truth, and the table of errors."""
     if not simulated:
         return None
     frame, figures = Frame(WIDTH, HEIGHT), []
@@ -120,11 +120,7 @@ def _simulated(simulated: Mapping[str, Any] | None, drawn: Sequence[str]) -> Map
         dots = frame.dots(*([row[at] for row in simulated[which]] for which in ("true", "estimated")))
         marks = (DrawnPath("diagonal", frame.diagonal()), DrawnPath("dots faint a", dots))
         figures.append(Figure(name, "true prevalence", "estimated", frame, marks))
-    weights = simulated["weights"]
-    rows = [
-        [name, f"{error:.3%}", f"{weights[name]:.2f}" if name in weights else ""]
-        for name, error in sorted(simulated["mean_absolute_error"].items(), key=lambda item: item[1])
-    ]
+    rows = [[name, f"{error:.3%}"] for name, error in simulated["mean_absolute_error"].items()]
     return {"figures": figures, "rows": rows, "windows": simulated["windows"], "events": simulated["events"]}
 
 

@@ -246,7 +246,7 @@ def test_inputs_that_hardly_tell_the_class_mix_are_not_said_to_show_that_it_has_
     g, labels, x = made_of_one_telling_feature(1_500, 0)
     scores, _, inputs = made_of_one_telling_feature(240, 3)
     moved = inputs * [2.0, 1.0] + [3.0, 0.0]
-    found = assess(Window.of(scores, moved), Reference.fit(g, labels, x, estimator="em"))
+    found = assess(Window.of(scores, moved), Reference.fit(g, labels, x))
     assert found.verdict == "covariate-shift"
     assert found.reasons[-1] == "the other inputs hardly tell the class mix: it may have moved too"
     assert not found.recalibration.apply

@@ -17,9 +17,7 @@ from tests.service import regression_streams
 def reference():
     """Numbers, a flag that is nearly never raised, and a category."""
     x, labels = worlds.draw(2_000, 0)
-    return Reference.fit(
-        worlds.posteriors(x), labels, table(x), classes=("a", "b", "c"), estimator="em", calibration="temperature"
-    )
+    return Reference.fit(worlds.posteriors(x), labels, table(x), classes=("a", "b", "c"), calibration="temperature")
 
 
 def table(x):
@@ -67,6 +65,6 @@ def test_a_regressors_inputs_are_looked_at_and_its_predictions_are_not():
 
 def test_features_that_the_reference_does_not_know_miss_nothing():
     x, labels = worlds.draw(500, 0)
-    known = Reference.fit(worlds.posteriors(x), labels, classes=("a", "b", "c"), estimator="em", calibration="none")
+    known = Reference.fit(worlds.posteriors(x), labels, classes=("a", "b", "c"), calibration="none")
     sparse = np.where(np.arange(500)[:, None] % 2, x, np.nan)
     assert assess(Window.of(worlds.posteriors(x), sparse), known).quality.missing == 0.0

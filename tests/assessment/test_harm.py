@@ -61,7 +61,7 @@ def test_without_blocks_there_is_no_score_and_the_message_says_null() -> None:
 
 def test_strange_inputs_have_a_message_where_blocks_differ_no_more_than_samples() -> None:
     x, y = worlds.draw(2_000, 1)
-    calm = Reference.fit(worlds.posteriors(x), y, x, estimator="em", block=200)
+    calm = Reference.fit(worlds.posteriors(x), y, x, block=200)
     found = assess(Window.of(worlds.posteriors(x[:300]), x[:300] + 1.0), calm)
     assert found.harm is not None
     assert found.harm.departure > 1

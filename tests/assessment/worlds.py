@@ -44,7 +44,7 @@ def window(rows=3000, seed=1, priors=PRIORS, change=None):
 def cheaply(schema, g, labels, x, blocks=None):
     """A reference with the cheap estimators only."""
     with patch.dict(ESTIMATORS, {name: ESTIMATORS[name] for name in CHEAP}, clear=True):
-        return Reference.reduce(schema, g, labels, x, seed=0, estimator="em", calibration="temperature", blocks=blocks)
+        return Reference.reduce(schema, g, labels, x, seed=0, calibration="temperature", blocks=blocks)
 
 
 @cache

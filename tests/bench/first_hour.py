@@ -80,7 +80,7 @@ def scored(model: ClassifierMixin, classes: int, references: int) -> Pool:
     said = clone(model).fit(x[:TRAIN], y[:TRAIN]).predict_proba(x)
     hold_outs = [slice(start, start + HELD_OUT) for start in range(TRAIN, y.size - POOL, HELD_OUT)]
     with patch.dict(ESTIMATORS, {name: ESTIMATORS[name] for name in CHEAP}, clear=True):
-        known = [Reference.fit(said[rows], y[rows], x[rows], estimator="em") for rows in hold_outs]
+        known = [Reference.fit(said[rows], y[rows], x[rows]) for rows in hold_outs]
     return Pool(x[-POOL:], said[-POOL:], known)
 
 

@@ -110,7 +110,7 @@ def stream(kind: Kind, seed: int) -> dict[str, Counter[str]]:
     model = clone(kind.model).fit(*kind.events(rng, 4_000, max(kind.rate, 0.1)))
     x, y = kind.events(rng, kind.held_out, kind.rate)
     with patch.dict(ESTIMATORS, {name: ESTIMATORS[name] for name in CHEAP}, clear=True):
-        reference = Reference.fit(model.predict_proba(x), y, x, estimator="em")
+        reference = Reference.fit(model.predict_proba(x), y, x)
     shifts = {"calm": (1.0, 1.0, CALM), "mix": (2.0, 1.0, MOVED), "unit": (1.0, kind.factor, MOVED)}
     return {
         name: Counter(

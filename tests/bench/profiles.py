@@ -80,12 +80,12 @@ class Likelihood:
 class Build:
     """Everything that a reference holds."""
 
-    limit = "cosines: NumPy's, as many as there are random features in all statistics and simulations"
+    limit = "cosines: NumPy's, as many as there are random features in all statistics"
 
-    def __init__(self, rows: int, estimator: str) -> None:
-        self.name = f"reference of {rows:,} events, estimator {estimator}"
+    def __init__(self, rows: int) -> None:
+        self.name = f"reference of {rows:,} events"
         posteriors, x, labels = worlds.scored(rows, FEATURES, CLASSES, 1)
-        self.work: Work = lambda: Reference.fit(posteriors, labels, x, estimator=estimator)
+        self.work: Work = lambda: Reference.fit(posteriors, labels, x)
         blocks, angles = cosines(self.work) // BLOCK, np.random.default_rng(5).normal(size=BLOCK)
         self.least: Work = lambda: [np.cos(angles) for _ in range(blocks)]
 
@@ -156,7 +156,7 @@ def main() -> None:
             Ingest(100_000 // scale, Path(folder)),
             Assessment(100_000 // scale),
             Likelihood(1_000_000 // scale),
-            Build(10_000 // scale, "em" if given.quick else "auto"),
+            Build(10_000 // scale),
         ):
             rounds = 1 if isinstance(path, Build) else 5
             spent = interleaved({"work": path.work, "least": path.least}, rounds)

@@ -185,4 +185,4 @@ def reference(made: World, rows: int, rng: np.random.Generator) -> Reference:
     posteriors, labels, features = held_out_rows(made, rows, rng)
     cheap = {name: ESTIMATORS[name] for name in CHEAP}
     with patch.dict(ESTIMATORS, cheap, clear=True):
-        return Reference.reduce(made.schema(), posteriors, labels, features, seed=0, estimator="em")
+        return Reference.reduce(made.schema(), posteriors, labels, features, seed=0)

@@ -53,7 +53,7 @@ def reference(features: int) -> Reference:
     g, x, labels = columns(ROWS, features, CLASSES, 1)
     schema = StreamSchema("bench", ("a", "b", "c"), tuple(Feature(f"x{j}") for j in range(features)))
     with patch.dict(ESTIMATORS, {name: ESTIMATORS[name] for name in CHEAP}, clear=True):
-        return Reference.reduce(schema, g, labels, x, seed=0, estimator="em", calibration="temperature")
+        return Reference.reduce(schema, g, labels, x, seed=0, calibration="temperature")
 
 
 def window(rows: int, features: int, shift: float = 0.0, unknown: float = 0.0) -> Window:

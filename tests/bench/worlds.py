@@ -55,7 +55,6 @@ def reference(rows: int, features: int, classes: int, block: int | None = None) 
             labels,
             x,
             seed=0,
-            estimator="em",
             calibration="temperature",
             blocks=None if block is None else cut(block, rows),
         )

@@ -97,7 +97,6 @@ def test_a_connector_that_is_installed_beside_the_monitor_is_found(elsewhere: Pa
         labels.astype(int),
         classes=("no", "yes"),
         stream="s",
-        estimator="em",
     ).save(tmp_path / "s.ref")
     (tmp_path / "shiftwatch.toml").write_text(CONFIGURATION, encoding="utf-8")
     subprocess.run(

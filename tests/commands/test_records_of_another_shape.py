@@ -46,9 +46,7 @@ def folder(tmp_path: Path) -> Path:
     inputs = rng.normal(size=(2_400, 4)) + WORLD.means[labels]
     posteriors = WORLD.posteriors(inputs).round(4)
     some = {"x1": inputs[:2_000, 0], "x2": inputs[:2_000, 1]}
-    Reference.fit(posteriors[:2_000], labels[:2_000], features=some, classes=WORLD.classes, estimator="em").save(
-        tmp_path / "fraud.ref"
-    )
+    Reference.fit(posteriors[:2_000], labels[:2_000], features=some, classes=WORLD.classes).save(tmp_path / "fraud.ref")
     own: list[dict[str, Any]] = []
     other: list[dict[str, Any]] = []
     for row in range(2_000, 2_400):

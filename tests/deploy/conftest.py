@@ -37,7 +37,6 @@ def reference_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         holdout.features,
         classes=WORLD.classes,
         feature_names=WORLD.features,
-        estimator="em",
     ).save(path)
     return path
 

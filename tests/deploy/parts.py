@@ -163,5 +163,5 @@ def prometheus(
     ]
     with running(command, folder / "prometheus.log"):
         server = Prometheus(port)
-        until(lambda: httpx.get(server.url + "/-/ready").status_code == 200, 30, "Prometheus")
+        until(lambda: httpx.get(server.url + "/-/ready").status_code == 200, 90, "Prometheus")
         yield server

@@ -48,7 +48,7 @@ def alertmanager(folder: Path, receiver: Receiver) -> Iterator[str]:
     ]
     with running(command, folder / "alertmanager.log"):
         address = f"127.0.0.1:{port}"
-        until(lambda: httpx.get(f"http://{address}/-/ready").status_code == 200, 30, "Alertmanager")
+        until(lambda: httpx.get(f"http://{address}/-/ready").status_code == 200, 90, "Alertmanager")
         yield address
 
 
@@ -99,7 +99,7 @@ def test_a_stream_without_windows_keeps_quiet_about_its_last_verdict(receiver: R
             httpx.post(f"http://{address}/api/v2/alerts", json=[{"labels": labels}]).raise_for_status()
         told = lambda: {(one["labels"]["alertname"], one["labels"]["stream"]) for one in receiver.alerts}  # noqa: E731
         wanted = {("ShiftwatchNoWindows", "s"), ("ShiftwatchPriorShift", "t")}
-        until(lambda: told() >= wanted, 30, "two alerts")
+        until(lambda: told() >= wanted, 90, "two alerts")
         assert told() == wanted
 
 
@@ -124,7 +124,7 @@ def test_every_panel_shows_data(scraped: Prometheus, expression: str) -> None:
     for variable, value in (("$stream", "made-up|calm"), ("$segment", "()"), ("$__rate_interval", "10s")):
         expression = expression.replace(variable, value)
     expression = expression.replace('stream="made-up|calm"', 'stream=~"made-up|calm"')
-    found = until(lambda: scraped.query(expression), 20, expression)
+    found = until(lambda: scraped.query(expression), 90, expression)
     assert any(sample["value"][1] != "NaN" for sample in found)
 
 

@@ -20,7 +20,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     inputs = rng.normal(size=(1_500, 2)) + labels[:, None]
     names = ["amount", "age_days"]
     posteriors = np.column_stack([1 - fraud, fraud])
-    Reference.fit(posteriors, labels, inputs, classes=["legit", "fraud"], feature_names=names, estimator="em").save(
+    Reference.fit(posteriors, labels, inputs, classes=["legit", "fraud"], feature_names=names).save(
         tmp_path / "fraud-v3.ref"
     )
     monkeypatch.chdir(tmp_path)

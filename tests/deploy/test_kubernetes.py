@@ -200,7 +200,7 @@ def test_a_prometheus_without_the_operator_scrapes_with_the_token(tmp_path: Path
     scrape["authorization"]["credentials_file"] = str(token)
     settings = ServerSettings(port=0, token=token.read_text(encoding="utf-8"))
     with serving(settings, Story().history) as address, prometheus(tmp_path, [address], scrape=scrape) as server:
-        until(lambda: server.query('up{job="shiftwatch"} == 1'), 20, "a scrape with the token")
+        until(lambda: server.query('up{job="shiftwatch"} == 1'), 90, "a scrape with the token")
 
 
 def test_the_job_on_flink_fits_the_operator_and_its_cluster_is_told_what_the_tested_one_is() -> None:

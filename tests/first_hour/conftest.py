@@ -14,4 +14,4 @@ def my_shop() -> Shop:
 @pytest.fixture(scope="session")
 def my_reference(my_shop: Shop) -> Reference:
     scores = my_shop.scores(my_shop.frame)
-    return Reference.fit(scores, my_shop.labels, features=my_shop.frame, classes=my_shop.model.classes_, estimator="em")
+    return Reference.fit(scores, my_shop.labels, features=my_shop.frame, classes=my_shop.model.classes_)

@@ -72,8 +72,8 @@ def test_three_columns_that_went_round_are_refused_with_the_order_that_fits(buil
 
 def test_in_python_the_same_is_a_warning_that_the_reference_shows(my_shop: Shop) -> None:
     scores = my_shop.scores(my_shop.frame)
-    right = Reference.fit(scores, my_shop.labels, classes=["fraud", "legit"], estimator="em")
-    wrong = Reference.fit(scores, my_shop.labels, classes=["legit", "fraud"], estimator="em")
+    right = Reference.fit(scores, my_shop.labels, classes=["fraud", "legit"])
+    wrong = Reference.fit(scores, my_shop.labels, classes=["legit", "fraud"])
     assert right.warnings == ()
     assert "WARNING" not in repr(right)
     assert [warning.cause for warning in wrong.warnings] == ["classes-exchanged", "worse-than-class-shares"]
@@ -82,7 +82,7 @@ def test_in_python_the_same_is_a_warning_that_the_reference_shows(my_shop: Shop)
 
 def test_the_warning_is_kept_with_the_reference(my_shop: Shop, tmp_path: Path) -> None:
     scores = my_shop.scores(my_shop.frame)
-    Reference.fit(scores[:, ::-1], my_shop.labels, classes=["fraud", "legit"], estimator="em").save(tmp_path / "x.ref")
+    Reference.fit(scores[:, ::-1], my_shop.labels, classes=["fraud", "legit"]).save(tmp_path / "x.ref")
     assert Reference.load(tmp_path / "x.ref").warnings[0].cause == "classes-exchanged"
 
 

@@ -135,9 +135,7 @@ def test_columns_can_be_left_out(my_shop: Shop, build: Command, tmp_path: Path) 
     holdout = table(my_shop, tmp_path / "holdout.csv")
     assert build(holdout, "--ignore", "mcc", "--ignore", "weekend")[0] == 0
     assert list(kinds(tmp_path / "my.ref")) == ["amount", "age_days", "country"]
-    reference = Reference.fit(
-        my_shop.scores(my_shop.frame), my_shop.labels, my_shop.frame, ignore=["mcc", "weekend"], estimator="em"
-    )
+    reference = Reference.fit(my_shop.scores(my_shop.frame), my_shop.labels, my_shop.frame, ignore=["mcc", "weekend"])
     assert [feature.name for feature in reference.schema.features] == ["amount", "age_days", "country"]
 
 
@@ -163,7 +161,7 @@ def test_a_stray_text_among_numbers_is_named_with_its_row(my_shop: Shop, build: 
     code, said = build(tmp_path / "holdout.csv", "--number", "amount")
     assert code == 1
     assert "feature amount: want numbers, got 'twelve' in row 42" in said
-    in_python = Reference.fit(my_shop.scores(my_shop.frame), my_shop.labels, frame, estimator="em")
+    in_python = Reference.fit(my_shop.scores(my_shop.frame), my_shop.labels, frame)
     assert "amount is taken as a category, as 'twelve' in row 42 is no number" in repr(in_python)
 
 
@@ -204,7 +202,7 @@ def test_events_and_frames_say_the_same(my_shop: Shop, build: Command, tmp_path:
 def test_kinds_are_said_in_python_as_on_the_command_line() -> None:
     scores, labels = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]] * 10, ["a", "b", "a"] * 10
     frame = pd.DataFrame({"code": [5411, 742, 5812] * 10, "price": ["1.5", "2", None] * 10})
-    reference = Reference.fit(scores, labels, frame, category=["code"], number=["price"], estimator="em")
+    reference = Reference.fit(scores, labels, frame, category=["code"], number=["price"])
     code, price = reference.schema.features
     assert (code.kind, code.categories) == ("category", ("5411", "5812", "742"))
     assert (price.kind, reference.features[1].values.tolist()) == ("number", [1.5] * 10 + [2.0] * 10)

@@ -75,7 +75,7 @@ def test_scores_alone_are_spoken_of_until_it_is_declared_that_only_the_class_mix
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     assert "without features" not in check(BY_TIME)[1]
-    Reference.fit(my_shop.scores(my_shop.frame), my_shop.labels, estimator="em").save(tmp_path / "my.ref")
+    Reference.fit(my_shop.scores(my_shop.frame), my_shop.labels).save(tmp_path / "my.ref")
     assert "without features only large windows" in check(BY_TIME)[1]
     code, said = check(BY_TIME + '\nmay = "change-mix"')
     assert code == 0
@@ -94,7 +94,7 @@ def test_a_feature_that_no_event_of_the_hold_out_has_is_spoken_of(
     my_shop: Shop, check: Command, tmp_path: Path
 ) -> None:
     frame = my_shop.frame[["amount"]].assign(shoe_size=np.nan, colour=None)
-    reference = Reference.fit(my_shop.scores(my_shop.frame), my_shop.labels, frame, estimator="em")
+    reference = Reference.fit(my_shop.scores(my_shop.frame), my_shop.labels, frame)
     assert "shoe_size, colour: no hold-out event has a value" in repr(reference)
     code, _ = check(BY_TIME)
     reference.save(tmp_path / "my.ref")

@@ -46,7 +46,7 @@ FRAMES = [as_pandas, as_polars, as_pandas_with_its_own_types, as_polars_with_its
 @pytest.mark.parametrize("given", FRAMES)
 def test_the_kinds_of_my_columns_are_what_they_are(my_shop: Shop, given: Callable[[pd.DataFrame], Any]) -> None:
     scores = my_shop.scores(my_shop.frame)
-    reference = Reference.fit(scores, my_shop.labels, features=given(my_shop.frame), estimator="em")
+    reference = Reference.fit(scores, my_shop.labels, features=given(my_shop.frame))
     assert reference.schema.features == (
         Feature("amount"),
         Feature("age_days"),
@@ -120,7 +120,7 @@ def test_a_frame_that_only_numbers_its_columns_goes_by_position() -> None:
     labels = rng.random(1_000) < 0.4
     x = rng.normal(size=(1_000, 2)) + labels[:, None]
     scores = 1 / (1 + np.exp(-2 * x.sum(axis=1) + 2))
-    reference = Reference.fit(scores, labels, features=pd.DataFrame(x), estimator="em")
+    reference = Reference.fit(scores, labels, features=pd.DataFrame(x))
     assert [feature.name for feature in reference.schema.features] == ["x0", "x1"]
     by_array = assess(Window.of(scores[:300], features=x[:300]), reference).to_json()
     assert assess(Window.of(scores[:300], features=pd.DataFrame(x[:300])), reference).to_json() == by_array
@@ -132,9 +132,9 @@ def test_a_frame_that_only_numbers_its_columns_goes_by_position() -> None:
 def test_posteriors_may_be_a_frame_with_a_column_for_each_class(my_shop: Shop, frame: Any) -> None:
     scores = my_shop.scores(my_shop.frame)
     named = frame({"legit": scores[:, 1], "fraud": scores[:, 0]})
-    reference = Reference.fit(named, my_shop.labels, estimator="em")
+    reference = Reference.fit(named, my_shop.labels)
     assert reference.classes == ("legit", "fraud")
-    again = Reference.fit(scores, my_shop.labels, classes=["fraud", "legit"], estimator="em")
+    again = Reference.fit(scores, my_shop.labels, classes=["fraud", "legit"])
     assert again.class_counts.tolist() == reference.class_counts[::-1].tolist()
     by_name = assess(Window.of(named), again)
     assert by_name.to_json() == assess(Window.of(scores), again).to_json()
@@ -147,7 +147,7 @@ def test_posteriors_may_be_a_frame_with_a_column_for_each_class(my_shop: Shop, f
 def test_labels_may_be_a_series_of_either_library(my_shop: Shop) -> None:
     scores = my_shop.scores(my_shop.frame)
     versions = {
-        Reference.fit(scores, labels, classes=["fraud", "legit"], estimator="em").version
+        Reference.fit(scores, labels, classes=["fraud", "legit"]).version
         for labels in (my_shop.labels, pl.Series(my_shop.labels.tolist()), my_shop.labels.astype("category"))
     }
     assert len(versions) == 1
@@ -167,7 +167,7 @@ def test_dates_and_durations_are_numbers_of_seconds() -> None:
     scores = [[0.1, 0.9], [0.8, 0.2], [0.4, 0.6]] * 20
     table = pd.concat([frame] * 20, ignore_index=True)
     for given in (table, as_polars(table)):
-        reference = Reference.fit(scores, ["a", "b", "a"] * 20, features=given, estimator="em")
+        reference = Reference.fit(scores, ["a", "b", "a"] * 20, features=given)
         assert {feature.kind for feature in reference.schema.features} == {"number"}
         spans = {p.feature.name: (p.values[0], p.values[-1]) for p in reference.features}
         new_year = 1_767_225_600.0

@@ -27,7 +27,7 @@ def margins(my_shop: Shop) -> np.ndarray:
 @pytest.fixture(scope="module")
 def reference(my_shop: Shop, margins: np.ndarray) -> Reference:
     classes = my_shop.model.classes_
-    return Reference.fit(margins, my_shop.labels, my_shop.frame, classes=classes, scores="margin", estimator="em")
+    return Reference.fit(margins, my_shop.labels, my_shop.frame, classes=classes, scores="margin")
 
 
 def client_of(found: Any) -> RecalibrationClient:
@@ -63,7 +63,7 @@ def test_it_is_the_sigmoid_of_platt_with_his_targets(my_shop: Shop, margins: np.
 def test_the_unit_of_a_margin_makes_no_difference(
     my_shop: Shop, margins: np.ndarray, reference: Reference, scale: float
 ) -> None:
-    scaled = Reference.fit(margins * scale, my_shop.labels, positive="legit", scores="margin", estimator="em")
+    scaled = Reference.fit(margins * scale, my_shop.labels, positive="legit", scores="margin")
     np.testing.assert_allclose(scaled.sample.posteriors, reference.sample.posteriors, atol=1e-4)
 
 
@@ -112,9 +112,7 @@ def test_a_model_without_probabilities_gets_them_from_the_feed() -> None:
     x, y = load_digits(return_X_y=True)
     x, names = x / 16 + np.random.default_rng(0).normal(scale=0.4, size=x.shape), np.array([f"digit {d}" for d in y])
     model = LinearSVC().fit(x[:700], names[:700])
-    reference = Reference.fit(
-        model.decision_function(x[700:]), names[700:], classes=model.classes_, scores="margin", estimator="em"
-    )
+    reference = Reference.fit(model.decision_function(x[700:]), names[700:], classes=model.classes_, scores="margin")
     found = assess(Window.of(model.decision_function(x[700:])), reference)
     wrapped = RecalibratedClassifier(model, RecalibrationClient(lambda: found.recalibration, "digits"))
     with pytest.raises(ValueError, match="margins cannot be calibrated yet"):
@@ -126,7 +124,7 @@ def test_a_model_without_probabilities_gets_them_from_the_feed() -> None:
 
 
 def test_classes_that_were_exchanged_are_noticed_here_too(my_shop: Shop, margins: np.ndarray) -> None:
-    wrong = Reference.fit(margins, my_shop.labels, positive="fraud", scores="margin", estimator="em")
+    wrong = Reference.fit(margins, my_shop.labels, positive="fraud", scores="margin")
     assert [warning.cause for warning in wrong.warnings] == ["classes-exchanged"]
     assert "the column of fraud fits legit" in repr(wrong)
 
@@ -232,7 +230,6 @@ def test_a_stream_of_margins_is_watched_corrected_and_followed_up(
         classes=my_shop.model.classes_,
         positive="legit",
         scores="margin",
-        estimator="em",
     )
     plain.save(tmp_path / "my.ref")
     frame, labels = orders(4_000, 9, fraud=0.6)

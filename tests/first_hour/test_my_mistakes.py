@@ -98,7 +98,7 @@ def test_labels_in_another_order_than_the_rows_are_noticed(my_shop: Shop, fit: F
 
 def test_decisions_are_not_taken_for_probabilities_in_silence(my_shop: Shop, scores: np.ndarray) -> None:
     decided = np.eye(2)[scores.argmax(axis=1)]
-    reference = Reference.fit(decided, my_shop.labels, classes=my_shop.model.classes_, estimator="em")
+    reference = Reference.fit(decided, my_shop.labels, classes=my_shop.model.classes_)
     assert [warning.cause for warning in reference.warnings] == ["decisions"]
 
 
@@ -127,7 +127,7 @@ def test_labels_that_became_floats_name_the_same_classes(
 ) -> None:
     floats = (my_shop.labels == "legit").astype(float)
     for classes in (None, [0, 1], np.array([0.0, 1.0])):
-        assert Reference.fit(scores, floats, classes=classes, estimator="em").classes == ("0", "1")
+        assert Reference.fit(scores, floats, classes=classes).classes == ("0", "1")
     pd.DataFrame({"score": scores[:, 1], "label": floats}).to_csv(tmp_path / "x.csv", index=False)
     assert build(tmp_path / "x.csv")[0] == 0
     assert Reference.load(tmp_path / "my.ref").classes == ("0", "1")
@@ -247,7 +247,7 @@ def test_events_that_are_rejected_say_what_they_probably_are(
 
 def test_true_and_false_are_labels_where_they_are_classes(my_shop: Shop, scores: np.ndarray) -> None:
     for labels, sent in (((my_shop.labels == "legit"), b"true"), ((my_shop.labels == "legit").astype(int), b"1")):
-        reference = Reference.fit(scores, labels, estimator="em")
+        reference = Reference.fit(scores, labels)
         batch = RawBatch(
             "p", [b'{"posteriors": [0.1, 0.9], "label": ' + sent + b"}"], np.arange(1), 1, np.zeros(1, np.int64)
         )

@@ -25,7 +25,7 @@ def stream(request: pytest.FixtureRequest) -> tuple[Reference, np.ndarray, np.nd
     model = LogisticRegression().fit(*cases(rng, 4_000, request.param))
     x, y = cases(rng, 5_000, request.param)
     reference = Reference.fit(
-        model.predict_proba(x), y, x, classes=["cat", "dog", "fox"], estimator="em",
+        model.predict_proba(x), y, x, classes=["cat", "dog", "fox"],
         feature_names=[f"x{j}" for j in range(5)],
     )  # fmt: skip
     x, _ = cases(rng, EVENTS, request.param)

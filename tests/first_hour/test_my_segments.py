@@ -51,7 +51,7 @@ def model() -> Pipeline:
 @pytest.fixture(scope="module")
 def by_feature(model: Pipeline) -> Reference:
     frame, labels = orders(10_000, 1)
-    return Reference.fit(model.predict_proba(frame), labels, frame, classes=model.classes_, estimator="em")
+    return Reference.fit(model.predict_proba(frame), labels, frame, classes=model.classes_)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,6 @@ def by_segment(model: Pipeline) -> Reference:
         labels,
         frame.drop(columns="country"),
         classes=model.classes_,
-        estimator="em",
         segments=frame[["country"]],
     )
 
@@ -95,6 +94,18 @@ def test_a_segment_reports_its_own_shares_and_what_became_of_them(model: Pipelin
     assert found.reasons[0].startswith("fraud rose from 3")
     assert found.prevalence.lower[0] < 0.7 < found.prevalence.upper[0]
     assert found.recalibration.apply
+
+
+def test_a_segment_is_estimated_by_any_estimator_that_the_whole_is(model: Pipeline) -> None:
+    frame, labels = orders(4_000, 1)
+    scores, fields = model.predict_proba(frame), frame[["country"]]
+    reference = Reference.fit(
+        scores, labels, classes=model.classes_, segments=fields, estimator="dfm-energy-soft", stream="shop"
+    )
+    window = replace(Window.of(scores[fields["country"] == "BE"]), key=WindowKey("shop", "country=BE"))
+    found = assess(window, reference)
+    assert found.prevalence.method == "dfm-energy-soft"
+    assert found.verdict == "stable"
 
 
 def test_an_amount_in_cents_is_seen_in_its_segment(model: Pipeline, by_segment: Reference) -> None:

@@ -23,7 +23,7 @@ START = datetime(2026, 1, 10, 8, tzinfo=UTC)
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("made") / "my.ref"
     labels = np.random.default_rng(0).random(3_000) < 0.3
-    Reference.fit(scores(labels), labels.astype(int), estimator="em").save(path)
+    Reference.fit(scores(labels), labels.astype(int)).save(path)
     return path
 
 

@@ -27,7 +27,7 @@ def model() -> Pipeline:
 
 def known(model: Pipeline, fraud: float, rows: int, seed: int) -> Reference:
     x, labels = payments(fraud, rows, seed)
-    return Reference.fit(model.predict_proba(x), labels, x, classes=model.classes_, estimator="em")
+    return Reference.fit(model.predict_proba(x), labels, x, classes=model.classes_)
 
 
 def window(model: Pipeline, fraud: float, rows: int, seed: int) -> Window:
@@ -119,7 +119,7 @@ def test_of_three_classes_only_one_of_which_moved_as_it_may_the_others_are_compa
 
     model = LogisticRegression().fit(*events([0.4, 0.3, 0.3], 0))
     x, labels = events([0.4, 0.3, 0.3], 1)
-    reference = Reference.fit(model.predict_proba(x), labels, x, estimator="em")
+    reference = Reference.fit(model.predict_proba(x), labels, x)
     rule = MixRule(classes={"2": ClassRule(may="rise")})
     for mix, verdict in (([0.28, 0.22, 0.5], "stable"), ([0.15, 0.35, 0.5], "prior-shift")):
         rows, _ = events(mix, 2)

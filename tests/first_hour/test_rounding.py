@@ -60,7 +60,7 @@ def streamed(model: ClassifierMixin, calibration: str = "temperature") -> tuple[
     x, y = events(17_000)
     said = model.fit(x[:2_000], y[:2_000]).predict_proba(x)
     hold_out = slice(2_000, 7_000)
-    reference = Reference.fit(said[hold_out], y[hold_out], x[hold_out], calibration=calibration, estimator="em")
+    reference = Reference.fit(said[hold_out], y[hold_out], x[hold_out], calibration=calibration)
     return reference, said[7_000:], x[7_000:]
 
 
@@ -119,7 +119,7 @@ def test_ten_digits_written_with_four_decimals_that_were_made_to_sum_to_one_are_
     order = np.random.default_rng(1).permutation(y.size)
     x, y = x[order], y[order]
     said = GaussianNB(var_smoothing=0.05).fit(x[:600], y[:600]).predict_proba(x)
-    reference = Reference.fit(said[600:1_300], y[600:1_300], estimator="em")
+    reference = Reference.fit(said[600:1_300], y[600:1_300])
     rounded = np.round(said[1_300:], 4)
     assert assess(Window.of(rounded / rounded.sum(axis=1, keepdims=True)), reference).verdict == "stable"
 
@@ -158,7 +158,7 @@ def sure_of_seven() -> tuple[Reference, np.ndarray]:
         16_000, 20, n_informative=6, n_redundant=14, n_classes=7, n_clusters_per_class=1, class_sep=3.0, random_state=3
     )
     said = GaussianNB().fit(x[:2_000], y[:2_000]).predict_proba(x)
-    reference = Reference.fit(said[2_000:6_000], y[2_000:6_000], calibration="matrix", estimator="em")
+    reference = Reference.fit(said[2_000:6_000], y[2_000:6_000], calibration="matrix")
     return reference, said[6_000:]
 
 
@@ -177,7 +177,7 @@ def test_a_model_of_seven_classes_that_is_too_sure_is_stable_however_its_scores_
 def test_a_class_mix_that_moved_is_still_seen_through_three_decimals() -> None:
     x, y = events(17_000)
     model = MODELS["boosted trees"].fit(x[:2_000], y[:2_000])
-    reference = Reference.fit(model.predict_proba(x[2_000:7_000]), y[2_000:7_000], x[2_000:7_000], estimator="em")
+    reference = Reference.fit(model.predict_proba(x[2_000:7_000]), y[2_000:7_000], x[2_000:7_000])
     rows = 7_000 + np.concatenate([np.flatnonzero(y[7_000:] == 1)[:1_400], np.flatnonzero(y[7_000:] == 0)[:600]])
     found = assess(Window.of(np.round(model.predict_proba(x[rows]), 3), np.round(x[rows], 3)), reference)
     assert found.verdict == "prior-shift"
@@ -269,7 +269,7 @@ def test_times_in_milliseconds_are_compared_as_they_come() -> None:
 def test_the_preflight_says_which_share_of_the_events_has_the_most_common_score() -> None:
     x, y = events(7_000)
     said = HistGradientBoostingClassifier(max_iter=2, max_leaf_nodes=3).fit(x[:2_000], y[:2_000]).predict_proba(x)
-    report = measure(Reference.fit(said[2_000:], y[2_000:], estimator="em"), said[2_000:], y[2_000:])
+    report = measure(Reference.fit(said[2_000:], y[2_000:]), said[2_000:], y[2_000:])
     share = np.unique(said[2_000:, 1], return_counts=True)[1].max() / 5_000
     assert f"Scores have atoms: the most common value holds {share:.0%}" in report["atoms"]["sentence"]
     assert report["atoms"]["sentence"] in [one["text"] for one in report["advice"]]

@@ -39,7 +39,7 @@ def test_windows_without_a_shift_are_stable(data, model, train: int, held: int) 
     for seed in range(2):
         fitted, hold_out, rest = split(x, y, train, held, seed)
         model.fit(x[fitted], y[fitted])
-        reference = Reference.fit(model.predict_proba(x[hold_out]), y[hold_out], x[hold_out], estimator="em")
+        reference = Reference.fit(model.predict_proba(x[hold_out]), y[hold_out], x[hold_out])
         for begin in range(0, min(rest.size - 180, 1_200), 180):
             rows = rest[begin : begin + 180]
             alarms += assess(Window.of(model.predict_proba(x[rows]), x[rows]), reference).verdict != "stable"
@@ -77,7 +77,7 @@ def test_a_rare_class_that_spreads_wider_than_the_other_may_become_more_frequent
     said = []
     for seed in range(2):
         x, labels = events(0.023, 5_000, 10 + seed)
-        reference = Reference.fit(model.predict_proba(x), labels, x, estimator="em")
+        reference = Reference.fit(model.predict_proba(x), labels, x)
         for k in range(6):
             more, _ = events(0.1, 1_000, 100 + 10 * seed + k)
             said.append(assess(Window.of(model.predict_proba(more), more), reference).verdict)
@@ -94,7 +94,7 @@ def measured(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_a_few_heights_that_were_typed_wrongly_move_nothing() -> None:
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(*measured(2_000, 0))
     x, y = measured(1_500, 1)
-    reference = Reference.fit(model.predict_proba(x), y, x, estimator="em")
+    reference = Reference.fit(model.predict_proba(x), y, x)
     for seed in range(4):
         today, _ = measured(400, 10 + seed)
         today[0, 2] *= 10
@@ -114,7 +114,7 @@ def test_heavy_tails_in_a_small_hold_out_raise_no_alarm() -> None:
     alarms = 0
     for seed in range(5):
         x, y = events(1_500, 1 + seed)
-        reference = Reference.fit(model.predict_proba(x), y, x, estimator="em")
+        reference = Reference.fit(model.predict_proba(x), y, x)
         for k in range(10):
             today, _ = events(400, 100 + 10 * seed + k)
             alarms += assess(Window.of(model.predict_proba(today), today), reference).verdict != "stable"
@@ -151,7 +151,7 @@ def test_rare_flags_raise_no_alarm_where_they_are_often_missing_either() -> None
         positive = 1 / (1 + np.exp(0.5 - inputs[:, 0]))
         return np.column_stack([1 - positive, positive]), labels, inputs
 
-    reference = Reference.fit(*drawn(2_000), estimator="em")
+    reference = Reference.fit(*drawn(2_000))
     alarms = sum(assess(Window.of(p, x), reference).verdict != "stable" for p, _, x in (drawn(300) for _ in range(100)))
     assert alarms <= 4
 

@@ -31,7 +31,7 @@ def model() -> LogisticRegression:
 @pytest.fixture(scope="module")
 def reference(model: LogisticRegression) -> Reference:
     x, labels = drawn(np.full(3, 1 / 3), 6_000, 1)
-    return Reference.fit(model.predict_proba(x), labels, x, estimator="em")
+    return Reference.fit(model.predict_proba(x), labels, x)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
@@ -58,7 +58,7 @@ def figure_1() -> tuple[Contamination, Reference]:
     """Five Gaussian classes in five dimensions, and the reference of a model of them (dussap, figure 1)."""
     world = Contamination.draw(0, 5, 4_000, [])
     scores = world.model.predict_proba(world.source)
-    return world, Reference.fit(scores, world.source_labels, world.source, estimator="em")
+    return world, Reference.fit(scores, world.source_labels, world.source)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
@@ -89,7 +89,7 @@ def test_noise_that_few_features_can_tell_from_a_fault_is_never_a_mix_that_is_wr
     for seed in (0, 2):
         world = Contamination.draw(seed, dimensions, 4_000, [])
         scores = world.model.predict_proba(world.source)
-        reference = Reference.fit(scores, world.source_labels, world.source, estimator="em")
+        reference = Reference.fit(scores, world.source_labels, world.source)
         for kind in ("background", "far", "middle"):
             for share in (0.1, 0.3):
                 both = np.vstack([world.window, world.noise(kind, round(4_000 * share / (1 - share)))])
@@ -117,7 +117,7 @@ def test_a_fault_in_every_third_event_that_may_be_an_unknown_class_is_said_to_be
 
     model = LogisticRegression(max_iter=500).fit(*drawn(4_000, 0))
     x, labels = drawn(6_000, 1)
-    reference = Reference.fit(model.predict_proba(x), labels, x, estimator="em")
+    reference = Reference.fit(model.predict_proba(x), labels, x)
     for seed in range(3):
         x, labels = drawn(4_000, 50 + seed)
         x[np.random.default_rng(seed).random(4_000) < 0.3, 0] *= 10
@@ -161,7 +161,7 @@ def test_a_class_that_spreads_far_beyond_the_other_is_not_told_from_unknown_even
     x, labels = wide(4_000, 0.3)
     model = LogisticRegression(max_iter=2_000).fit(seen(x), labels)
     x, labels = wide(5_000, 0.03)
-    reference = Reference.fit(model.predict_proba(seen(x)), labels, x, estimator="em")
+    reference = Reference.fit(model.predict_proba(seen(x)), labels, x)
     both = np.vstack([wide(2_850, 0.03)[0], rng.normal(size=(150, 5)) * 0.5 + 2])
     found = assess(Window.of(model.predict_proba(seen(both)), both), reference)
     assert found.verdict == "unknown-class"
@@ -213,7 +213,7 @@ def shop_model() -> Pipeline:
 def shop_reference(shop_model: Pipeline) -> Reference:
     x, labels = shop(6_000, 1)
     names = ["a", "b", "c", "late", "gain"]
-    return Reference.fit(shop_model.predict_proba(x), labels, x, feature_names=names, estimator="em")
+    return Reference.fit(shop_model.predict_proba(x), labels, x, feature_names=names)
 
 
 @pytest.mark.parametrize(("column", "factor"), [(3, 100.0), (3, 1_000.0), (4, 1_000.0), (4, 0.001)])
@@ -246,7 +246,7 @@ def test_a_digit_that_the_model_never_saw_is_named_with_450_digits_held_out() ->
         known = rng.permutation(np.flatnonzero(y != digit))
         train, hold_out, rest = known[:600], known[600:1_050], known[1_050:]
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)).fit(x[train], y[train])
-        reference = Reference.fit(model.predict_proba(x[hold_out]), y[hold_out], x[hold_out], estimator="em")
+        reference = Reference.fit(model.predict_proba(x[hold_out]), y[hold_out], x[hold_out])
         calm += assess(Window.of(model.predict_proba(x[rest]), x[rest]), reference).verdict == "stable"
         new = rng.choice(np.flatnonzero(y == digit), 100, replace=False)
         rows = np.concatenate([rng.choice(rest, 400, replace=False), new])
@@ -267,7 +267,7 @@ def test_another_unit_in_a_column_with_four_events_in_a_hundred_that_are_not_zer
 
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(*cases(5_000))
     x, y = cases(10_000)
-    reference = Reference.fit(model.predict_proba(x), y, x, estimator="em")
+    reference = Reference.fit(model.predict_proba(x), y, x)
     for _ in range(4):
         x, _ = cases(1_000)
         x[:, 0] *= 100

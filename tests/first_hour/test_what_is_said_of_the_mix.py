@@ -47,7 +47,7 @@ def test_a_mix_that_is_usual_only_because_of_one_block_is_not_said_to_agree() ->
     y = np.concatenate([rng.choice(3, BLOCK, p=mix) for mix in mixes])
     x = cases(y)
     names = np.array(["apple", "pear", "plum"])
-    reference = Reference.fit(model.predict_proba(x), names[y], x, estimator="em", block=BLOCK)
+    reference = Reference.fit(model.predict_proba(x), names[y], x, block=BLOCK)
     said = {}
     for share in (0.0, 0.3):
         x = cases(rng.choice(3, BLOCK, p=[0.7 - share, 0.3, share]))

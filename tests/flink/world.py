@@ -76,7 +76,6 @@ class SpreadWorld:
             classes=["no", "yes"],
             feature_names=["amount"],
             stream=STREAM,
-            estimator="em",
         ).save(folder / "s0.ref")
         (folder / "events").mkdir()
         for partition, records in self.records.items():

@@ -143,9 +143,7 @@ def another(path: Path) -> str:
     rng = np.random.default_rng(8)
     scores = rng.beta(2, 5, 4_000)
     labels = (rng.random(4_000) < scores).astype(int)
-    made = Reference.fit(
-        np.column_stack([1 - scores, scores]), labels, classes=["no", "yes"], stream="s0", estimator="em"
-    )
+    made = Reference.fit(np.column_stack([1 - scores, scores]), labels, classes=["no", "yes"], stream="s0")
     made.save(path)
     return made.version
 

@@ -100,9 +100,7 @@ class World:
         labels = (rng.random(4_000) < scores).astype(int)
         posteriors = np.column_stack([1 - scores, scores])
         for stream in self.streams:
-            Reference.fit(posteriors, labels, classes=["no", "yes"], stream=stream, estimator="em").save(
-                folder / f"{stream}.ref"
-            )
+            Reference.fit(posteriors, labels, classes=["no", "yes"], stream=stream).save(folder / f"{stream}.ref")
 
 
 def _scores(count: int, positives: Vector, rng: np.random.Generator) -> Vector:

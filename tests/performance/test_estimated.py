@@ -22,7 +22,7 @@ def drawn(rows: int, seed: int, priors: tuple[float, ...], sharper: float = 1.0)
 @pytest.fixture(scope="module")
 def reference() -> Reference:
     posteriors, labels = drawn(4_000, 1, PAIR.priors, sharper=2.0)
-    return Reference.fit(posteriors, labels, classes=PAIR.classes, estimator="em")
+    return Reference.fit(posteriors, labels, classes=PAIR.classes)
 
 
 @pytest.mark.parametrize("priors", [(0.7, 0.3), (0.63, 0.37), (0.4, 0.6)])

@@ -13,7 +13,7 @@ def reference() -> Reference:
     rng = np.random.default_rng(0)
     labels = np.arange(300) % 3
     posteriors = 0.8 * rng.dirichlet(np.ones(3), 300) + 0.2 * np.eye(3)[labels]
-    return Reference.fit(posteriors, labels, estimator="em")
+    return Reference.fit(posteriors, labels)
 
 
 def test_a_method_for_two_classes_refuses_three(reference: Reference) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import InputError
-from monitor.priors import COMBINED, ESTIMATORS, PriorEstimate
+from monitor.priors import ESTIMATORS, PriorEstimate, kept_for
 from monitor.reference.classifier import Reference
 from monitor.windows.window import Window, merge
 from tests.priors.doubles import PlainReference, Problem
@@ -74,7 +74,7 @@ def test_permuting_the_classes_permutes_the_answer(name: str) -> None:
     there = ESTIMATORS[name](Window.of(gw[:, order], xw), moved)
     here = ESTIMATORS[name](Window.of(gw, xw), plain)
     # Maps that draw landmarks or frequencies draw others in another order of classes: equal up to that choice.
-    drawn = name.startswith("dfm") or name == "auto"
+    drawn = name.startswith("dfm")
     np.testing.assert_allclose(there.priors, here.priors[order], atol=0.03 if drawn else 1e-8)
     assert problem.source_priors.size == classes
 
@@ -111,7 +111,7 @@ def test_a_window_that_equals_the_reference_gives_the_source_priors(name: str) -
     g, labels, x = hold_out(classes)
     # Calibrated to have the source priors as its mean, as every built reference is; the biased counters stay close.
     found = ESTIMATORS[name](Window.of(g, x), reference(classes))
-    loose = name in {"cc", "pcc", "cde", "em", "em-shrunk", "em-sld", "em-stopped", "retargeted", "auto"}
+    loose = name in {"cc", "pcc", "cde", "em", "em-shrunk", "em-sld", "em-stopped", "retargeted"}
     np.testing.assert_allclose(found.priors, reference(classes).source_priors, atol=0.05 if loose else 1e-6)
     assert labels.size == 900
 
@@ -246,5 +246,5 @@ def test_names_are_keys_and_applicability_is_said() -> None:
 
 
 def _needed(name: str) -> list[str]:
-    """A soft estimator reads what the hard one keeps, em-sld what em keeps, and a combination what its parts keep."""
-    return [name, name.removesuffix("-soft"), "em", *(COMBINED if name == "auto" else ())]
+    """A soft estimator reads what the hard one keeps, em-sld what em keeps, and em asks pacc."""
+    return sorted(kept_for(name) | {"pacc"})

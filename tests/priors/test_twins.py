@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from monitor.priors import COMBINED, ESTIMATORS
+from monitor.priors import ESTIMATORS
 from monitor.tolerances import CDE_LOOPS, RETARGETING_SHARE, SHRINKAGE
 from monitor.windows.window import Window
 from tests.priors import naive
@@ -80,7 +80,6 @@ def twin(name: str, here: World) -> np.ndarray:
         "em-sld": lambda: naive.sld(g, pi, 1e-6, 1000)[0],
         "em-stopped": lambda: naive.stopped(g, pi, here.g, here.labels),
         "retargeted": lambda: retargeted(here),
-        "auto": lambda: np.mean([twin(member, here) for member in COMBINED], axis=0),
     }
     return twins[name]() if name in twins else matching(name, here)
 

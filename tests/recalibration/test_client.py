@@ -249,7 +249,6 @@ def test_a_scoring_service_goes_on_with_corrected_scores_after_its_monitor_was_k
         holdout.features,
         classes=CLASSES,
         feature_names=world.features,
-        estimator="em",
     ).save(tmp_path / "world.ref")
     port = free_port()
     (tmp_path / "shiftwatch.toml").write_text(
@@ -278,10 +277,10 @@ window = {{ size = "1s", lateness = "0s" }}
     with running(command, tmp_path / "log") as process:
         until(lambda: httpx.get(f"{address}/api/streams/s/recalibration").status_code == 200, 60, "a window")
         with RecalibrationClient(address, "s", every=0.1) as client:
-            assert until(lambda: client.status().correcting, 30, "a correction")
+            assert until(lambda: client.status().correcting, 90, "a correction")
             process.kill()
             process.wait()
-            until(lambda: "cannot be read" in client.status().trouble, 10, "the client to notice")
+            until(lambda: "cannot be read" in client.status().trouble, 90, "the client to notice")
             corrected = client.apply(np.array([[0.5, 0.3, 0.2]]))
     np.testing.assert_allclose(corrected, [[0.1, 0.2, 0.7]], atol=0.06)
 

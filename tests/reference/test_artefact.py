@@ -25,7 +25,7 @@ def sha256(content):
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("ref") / "x.ref"
-    Reference.fit(*world(60), estimator="em").save(path)
+    Reference.fit(*world(60)).save(path)
     return path
 
 

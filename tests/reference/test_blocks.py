@@ -158,7 +158,7 @@ def test_a_class_that_only_one_block_has_tells_nothing_and_harms_nothing() -> No
 def test_fit_cuts_by_the_times_of_the_events() -> None:
     g, labels, x = world(1_000)
     days = np.datetime64("2026-01-01") + np.arange(1_000) // 125 * np.timedelta64(1, "D")
-    blocks = Reference.fit(g, labels, x, estimator="em", times=days, block="1d").blocks
+    blocks = Reference.fit(g, labels, x, times=days, block="1d").blocks
     assert blocks is not None
     assert blocks.timed
     assert blocks.events.tolist() == [125] * 8

@@ -32,20 +32,16 @@ def test_three_lines_from_a_fitted_classifier(tmp_path):
 
 
 @pytest.mark.parametrize("block", [None, 150])
-@pytest.mark.parametrize("estimator", ["em", "auto"])
-def test_whoever_looks_on_is_told_of_every_step_up_to_the_last(estimator, block):
+def test_whoever_looks_on_is_told_of_every_step_up_to_the_last(block):
     told = []
     posteriors, labels, features = world(300)
-    Reference.fit(
-        posteriors, labels, features, estimator=estimator, block=block, progress=lambda *step: told.append(step)
-    )
+    Reference.fit(posteriors, labels, features, block=block, progress=lambda *step: told.append(step))
     assert [done for _, done, _ in told] == list(range(len(told)))
     assert {of for _, _, of in told} == {len(told) - 1}
     steps = [what for what, _, _ in told]
     assert steps[0] == "calibration"
     assert steps[-1] == "done"
     assert {f"estimator {name}" for name in ESTIMATORS} >= {what for what in steps if what.startswith("estimator")}
-    assert ("simulated shifts 6 of 6" in steps) == (estimator == "auto")
 
 
 def test_a_round_trip_loses_nothing(reference, tmp_path):
@@ -53,7 +49,7 @@ def test_a_round_trip_loses_nothing(reference, tmp_path):
     again = Reference.load(tmp_path / "x.ref")
     assert again.schema == reference.schema
     assert again.facts == reference.facts
-    assert again.estimator == "auto"
+    assert again.estimator == "em"
     assert again.sealed().version == reference.version == again.version
     window = Window.of(*world(300, 9)[::2])
     for name, estimator in ESTIMATORS.items():
@@ -71,22 +67,22 @@ def test_the_same_events_and_seed_give_the_same_bytes(tmp_path):
 
 def test_another_event_gives_another_version():
     posteriors, labels, features = world(200)
-    one = Reference.fit(posteriors, labels, features[:, :1], estimator="em")
+    one = Reference.fit(posteriors, labels, features[:, :1])
     features[0, 0] += 1e-9
-    other = Reference.fit(posteriors, labels, features[:, :1], estimator="em")
+    other = Reference.fit(posteriors, labels, features[:, :1])
     assert one.version != other.version
 
 
 def test_names_and_numbers_are_the_same_labels():
     posteriors, labels, _ = world(300)
-    by_number = Reference.fit(posteriors, labels, classes=CLASSES, estimator="em")
-    by_name = Reference.fit(posteriors, [CLASSES[y] for y in labels], classes=CLASSES, estimator="em")
+    by_number = Reference.fit(posteriors, labels, classes=CLASSES)
+    by_name = Reference.fit(posteriors, [CLASSES[y] for y in labels], classes=CLASSES)
     assert by_number.version == by_name.version
 
 
 def test_integer_classes_of_a_model_are_names():
     posteriors, labels, _ = world(300)
-    reference = Reference.fit(posteriors, labels + 1, classes=np.array([1, 2, 3]), estimator="em")
+    reference = Reference.fit(posteriors, labels + 1, classes=np.array([1, 2, 3]))
     assert reference.classes == ("1", "2", "3")
     assert reference.class_counts.tolist() == np.bincount(labels).tolist()
 
@@ -107,29 +103,21 @@ def test_source_priors_missing_rates_and_sorted_values_are_those_of_the_events(r
 @pytest.mark.parametrize("seed", range(3))
 def test_on_a_resample_of_the_reference_em_finds_its_prevalence_within_the_interval(seed):
     posteriors, labels, _ = world(2000, 20 + seed, sharpness=2.0)
-    reference = Reference.fit(posteriors, labels, estimator="em")
+    reference = Reference.fit(posteriors, labels)
     rows = np.random.default_rng(seed).integers(0, 2000, 2000)
     estimate = ESTIMATORS["em"](Window.of(posteriors[rows]), reference)
     assert (estimate.lower <= reference.source_priors).all()
     assert (reference.source_priors <= estimate.upper).all()
 
 
-def test_auto_follows_a_shift(reference):
+def test_the_prevalence_follows_a_shift(reference):
     posteriors, labels, _ = world(4000, 30)
     target = np.array([0.2, 0.3, 0.5])
     rows = draw(labels, target, 2000, np.random.default_rng(0))
-    estimate = ESTIMATORS["auto"](Window.of(posteriors[rows]), reference)
+    estimate = ESTIMATORS[reference.estimator](Window.of(posteriors[rows]), reference)
     assert estimate.priors == pytest.approx(target, abs=0.05)
     assert (estimate.lower <= target).all()
     assert (target <= estimate.upper).all()
-
-
-def test_the_weights_of_auto_and_their_evidence_are_in_the_reference(reference):
-    weights = reference.statistics["auto"]["weights"]
-    assert weights.sum() == pytest.approx(1)
-    simulated = reference.facts["simulated"]
-    assert set(simulated["mean_absolute_error"]) == set(simulated["weights"]) | {"auto"}
-    assert len(simulated["true"]) == len(simulated["estimated"]) == simulated["windows"]
 
 
 def test_a_window_with_other_classes_is_refused(reference):
@@ -147,7 +135,7 @@ def test_categories_and_booleans_are_told_from_numbers():
         ["be" if y else "nl", bool(y == 1), None if i % 5 == 0 else x[0]]
         for i, (y, x) in enumerate(zip(labels, features, strict=True))
     ]
-    reference = Reference.fit(posteriors, labels, table, feature_names=["country", "night", "amount"], estimator="em")
+    reference = Reference.fit(posteriors, labels, table, feature_names=["country", "night", "amount"])
     assert [f.kind for f in reference.schema.features] == ["category", "boolean", "number"]
     country, night, amount = reference.features
     assert country.counts.sum() == 60

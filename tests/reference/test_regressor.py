@@ -73,7 +73,7 @@ def test_a_file_gives_back_the_same_reference_and_says_of_which_kind_it_is(tmp_p
 
 def test_the_reference_of_a_classifier_is_refused_by_name(tmp_path):
     posteriors, labels, _ = world(200)
-    Reference.fit(posteriors, labels, estimator="em").save(tmp_path / "x.ref")
+    Reference.fit(posteriors, labels).save(tmp_path / "x.ref")
     assert isinstance(load_reference(tmp_path / "x.ref"), Reference)
     with pytest.raises(ArtefactError, match="of a classifier, not of a regression stream"):
         RegressionReference.load(tmp_path / "x.ref")

@@ -39,7 +39,7 @@ def lines(path, times=True):
 
 
 def test_a_file_is_cut_by_the_times_of_its_events_and_the_odd_day_is_named(tmp_path) -> None:
-    reference, report = build(lines(tmp_path / "h.jsonl"), Wanted(), estimator="em", block="1d")
+    reference, report = build(lines(tmp_path / "h.jsonl"), Wanted(), block="1d")
     assert reference.blocks.number == 12
     assert reference.blocks.timed
     assert reference.blocks.events.tolist() == [100] * 12
@@ -62,7 +62,7 @@ def test_a_table_has_its_times_in_a_column(tmp_path, written) -> None:
         for moment, g, label, x in rows():
             text = moment if written == "{}" else f"{np.datetime64(moment, 'ms')}Z"
             out.writerow([text, *g, label, *x])
-    reference, _ = build(tmp_path / "h.csv", Wanted(), estimator="em", block="1d")
+    reference, _ = build(tmp_path / "h.csv", Wanted(), block="1d")
     assert reference.blocks.number == 12
     assert "timestamp" not in [profile.feature.name for profile in reference.features]
 
@@ -70,8 +70,8 @@ def test_a_table_has_its_times_in_a_column(tmp_path, written) -> None:
 def test_a_duration_without_times_is_refused_and_a_number_takes_the_order_of_the_file(tmp_path) -> None:
     path = lines(tmp_path / "h.jsonl", times=False)
     with pytest.raises(InputError, match="not all events have times"):
-        build(path, Wanted(), estimator="em", block="1d")
-    reference, _ = build(path, Wanted(), estimator="em", block=100)
+        build(path, Wanted(), block="1d")
+    reference, _ = build(path, Wanted(), block=100)
     assert reference.blocks.number == 12
     assert not reference.blocks.timed
 

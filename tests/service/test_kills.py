@@ -55,7 +55,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, events: int) -> Path:
         classes=world.classes,
         feature_names=world.features,
         stream=world.stream,
-        estimator="em",
     ).save(folder / "demo.ref")
     for results in ("whole", "killed"):
         (folder / f"{results}.toml").write_text(CONFIGURATION.format(results=results), encoding="utf-8")

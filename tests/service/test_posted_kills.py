@@ -115,7 +115,6 @@ def prepared(folder: Path) -> list[bytes]:
         classes=world.classes,
         feature_names=world.features,
         stream=world.stream,
-        estimator="em",
     ).save(folder / "demo.ref")
     (folder / "whole.toml").write_text(CONFIGURATION.format(source='url = "jsonl:events.jsonl"', results="whole"))
     finished(started(folder, "whole.toml"))

@@ -53,7 +53,6 @@ def fitted(world: World, rows: int) -> Reference:
         classes=world.classes,
         feature_names=world.features,
         stream=world.stream,
-        estimator="em",
     )
 
 

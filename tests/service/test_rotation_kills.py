@@ -74,7 +74,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         classes=world.classes,
         feature_names=world.features,
         stream=world.stream,
-        estimator="em",
     ).save(folder / "demo.ref")
     (folder / "whole.toml").write_text(CONFIGURATION.format(follow="", results="whole"))
     finished(started(folder, "whole.toml"))

@@ -52,7 +52,6 @@ def fitted(forest: bool) -> tuple[VersatileTreeClassifier | VersatileForestClass
         classes=["no", "yes"],
         feature_names=NAMES,
         stream="trees",
-        estimator="em",
     )
     return model, reference
 

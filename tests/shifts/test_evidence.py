@@ -91,5 +91,12 @@ def test_what_check_promises_is_what_comes_or_somewhat_more(once_in: int, size: 
     assert (1 - slack) * promised < came < 1.1 * promised + 0.1
 
 
-def test_no_shift_is_never_noticed() -> None:
+def test_no_shift_is_never_noticed_and_a_threshold_below_what_calm_windows_have_at_once() -> None:
     assert windows_to_notice(0.0, 1.0) == np.inf
+    assert windows_to_notice(1.0, -5.0) == pytest.approx(0.5, abs=0.01)
+
+
+@given(st.floats(0.151, 9), st.floats(-3, 16))
+def test_a_larger_shift_is_noticed_sooner_and_a_stricter_budget_later(size: float, log_threshold: float) -> None:
+    windows = windows_to_notice(size, log_threshold)
+    assert windows_to_notice(1.1 * size, log_threshold) <= windows <= windows_to_notice(size, log_threshold + 0.1)

@@ -77,7 +77,7 @@ def test_small_windows_together_know_the_mix_better_than_each() -> None:
 def test_a_large_jump_is_followed_with_the_next_window() -> None:
     course = shown(windows([0.3] * 30 + [0.8] * 2))
     assert share(course[29]) == pytest.approx(0.3, abs=0.1)
-    assert share(course[30]) == pytest.approx(course[30].assessment.prevalence.priors[1], abs=0.03)
+    assert share(course[30]) == pytest.approx(course[30].assessment.prevalence.priors[1], abs=0.05)
 
 
 def changed(seen: WindowSeen, **facts: object) -> WindowSeen:

@@ -88,7 +88,7 @@ def chromium(folder: Path) -> Iterator[Browser]:
         running(["chromedriver", f"--port={port}"], folder / "chromedriver.log"),
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http,
     ):
-        until(lambda: http.get("/status").json()["value"]["ready"], 30, "chromedriver")
+        until(lambda: http.get("/status").json()["value"]["ready"], 90, "chromedriver")
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
         options = {
             "browserName": "chrome",

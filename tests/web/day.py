@@ -65,7 +65,6 @@ def _model(name: str) -> tuple[World, Reference]:
         classes=world.classes,
         feature_names=world.features,
         stream=name,
-        estimator="em",
         positive=classes[1] if len(classes) == 2 else None,
     )
     return world, made

@@ -48,7 +48,6 @@ def lived() -> History:
         classes=WORLD.classes,
         feature_names=WORLD.features,
         stream=STREAM,
-        estimator="em",
         positive="fraud",
     )
     watched = Watched(reference, TimePlan(LENGTH, LENGTH, MINUTE, 100_000))

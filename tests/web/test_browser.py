@@ -101,7 +101,7 @@ def test_it_refreshes_itself_and_keeps_what_was_open(browser: Browser, url: str,
     browser.run("document.querySelector('details').open = true")
     story.window(Verdict.UNKNOWN_CLASS)
     badge = "return document.querySelector('.badge').innerText"
-    until(lambda: "no known class" in browser.run(badge), 20, "the next window on the page")
+    until(lambda: "no known class" in browser.run(badge), 90, "the next window on the page")
     assert browser.run("return document.querySelector('details').open") is True
     assert browser.complaints() == []
 
@@ -110,7 +110,7 @@ def test_it_says_when_the_service_is_gone(browser: Browser, story: Story) -> Non
     with serving(ServerSettings(port=0), story.history) as url:
         browser.go(url)
     live = "return document.getElementById('live').innerText"
-    until(lambda: "not reached" in browser.run(live), 30, "the page to notice")
+    until(lambda: "not reached" in browser.run(live), 90, "the page to notice")
     assert "The class mix has moved" in browser.run("return document.querySelector('.badge').innerText")
 
 

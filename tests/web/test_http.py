@@ -366,7 +366,7 @@ def test_rough_clients_do_not_disturb_the_loop() -> None:
         for one in rough:
             one.join()
         # While they hold every connection others are turned away; once they are gone there is room again.
-        scraped = until(lambda: (told := httpx.get(url + "/metrics")).status_code == 200 and told.text, 30, "a scrape")
+        scraped = until(lambda: (told := httpx.get(url + "/metrics")).status_code == 200 and told.text, 90, "a scrape")
     assert log.values("results") == calm.values("results")
     assert disturbed < 1.5 * alone + 0.2
     assert f'shiftwatch_events_total{{stream="s"}} {1200:.1f}' in scraped

@@ -179,6 +179,6 @@ def once_more(act: Callable[[], None], reached: Callable[[], bool], what: str) -
     for _ in range(5):
         act()
         with suppress(AssertionError):
-            until(reached, 12, what)
+            until(reached, 20, what)
             return
     raise AssertionError(f"{what}: it does not come")

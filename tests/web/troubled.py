@@ -67,7 +67,6 @@ def faulty() -> Shown:
         classes=world.classes,
         feature_names=world.features,
         stream=FAULTY,
-        estimator="em",
         positive="warm",
     )
     stream, calm = shown(FAULTY, reference, StatePlan(budget=Budget.of(1e-2))), list(assessed(world, reference))

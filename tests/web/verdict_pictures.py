@@ -39,7 +39,6 @@ def assessed() -> dict[Verdict, Assessment]:
         classes=WORLD.classes,
         feature_names=WORLD.features,
         positive="fraud",
-        estimator="em",
     )
     timetable = Timetable(WORLD, [WINDOWS[verdict] for verdict in WINDOWS])
     found = {}

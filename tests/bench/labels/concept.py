@@ -67,9 +67,7 @@ class World:
         centres = APART / 2**0.5 * np.linalg.qr(rng.normal(size=(4, 4)))[0][:classes]
         fitted = MODELS[model]().fit(*_drawn(rng, centres, shares, 3_000))
         rows, labels = _drawn(rng, centres, shares, HELD_OUT)
-        reference = Reference.fit(
-            fitted.predict_proba(rows), labels, classes=[str(y) for y in range(classes)], estimator="em"
-        )
+        reference = Reference.fit(fitted.predict_proba(rows), labels, classes=[str(y) for y in range(classes)])
         return cls(centres, shares, fitted.predict_proba, reference)
 
     def window(self, rng: np.random.Generator, shares: Vector, events: int) -> tuple[Matrix, Labels]:

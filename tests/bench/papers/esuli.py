@@ -322,7 +322,7 @@ def _monitor(classes: int, mix: float, cell: Cell) -> Claim:
         + ", ".join(f"{name} {gain:+.4f} ({error:.4f})" for name, (gain, error) in told.items()),
         all(gain >= -error for gain, error in told.values()),
         f"worse in {np.mean(gains['NAE'] < 0):.0%} of the runs by NAE and {np.mean(gains['Brier'] < 0):.0%} by Brier; "
-        f"`auto` has NAE {mean['NAE of auto']:.4f}, SLD {mean['NAE of SLD']:.4f}",
+        f"`em` has NAE {mean['NAE of em']:.4f}, SLD {mean['NAE of SLD']:.4f}",
     )
 
 

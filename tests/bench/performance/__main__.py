@@ -40,7 +40,7 @@ def judged(name: str, model: str, folder: Path, seed: int, cbpe: Peer) -> list[R
     one = unit(name, model, folder, seed)
     classes = one.hold_out.shape[1]
     names = tuple(map(str, range(classes)))
-    reference = Reference.fit(one.hold_out, one.labels, classes=names, estimator="auto")
+    reference = Reference.fit(one.hold_out, one.labels, classes=names)
     every = measures(classes, 1, costs=False, ranking=True)
     claimed = [measure for measure in every if measure in CLAIMED]
     drawn = [(shifted, *each) for shifted in (False, True) for each in windows(one, shifted, WINDOWS, seed)]

@@ -8,7 +8,7 @@ from scipy.stats import rankdata
 
 from monitor import quality
 from monitor.arrays import Vector
-from monitor.priors import PriorEstimate
+from monitor.priors import DEFAULT, PriorEstimate
 from monitor.reference.classifier import Reference
 from tests.bench.streams import late
 from tests.bench.streams.late import LATE
@@ -69,13 +69,13 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 def without_labels(seen: Sequence[Seen], source: Vector) -> dict[str, Rule]:
-    """What is published, today's `auto`, and the simple rules."""
+    """What is published, label shift alone, and the simple rules."""
     return {
         "published": _published(seen),
         "reference share": _rule(seen, lambda _: source),
         "calibrated PCC": _rule(seen, lambda t: seen[t].pcc),
         "EMQ, BCTS": _rule(seen, lambda t: seen[t].emq),
-        "`auto`": _auto(seen),
+        "label shift": _label_shift(seen),
     }
 
 
@@ -114,8 +114,8 @@ def _published(seen: Sequence[Seen]) -> Rule:
     return _interval(seen, [one.assessment.prevalence for one in seen])
 
 
-def _auto(seen: Sequence[Seen]) -> Rule:
-    return _interval(seen, [one.assessment.estimates["auto"] for one in seen])
+def _label_shift(seen: Sequence[Seen]) -> Rule:
+    return _interval(seen, [one.assessment.estimates[DEFAULT] for one in seen])
 
 
 def _interval(seen: Sequence[Seen], estimates: Sequence[PriorEstimate]) -> Rule:

@@ -18,7 +18,7 @@ from monitor.assessment.classifier import CHEAP, Assessment, assess
 from monitor.assessment.verdict import Verdict
 from monitor.calibration import Calibration, Selection
 from monitor.ports.schema import StreamSchema
-from monitor.priors import ESTIMATORS, em
+from monitor.priors import DEFAULT, ESTIMATORS, em
 from monitor.reference.blocks import cut
 from monitor.reference.classifier import Reference
 from monitor.shifts import ks
@@ -78,7 +78,7 @@ class Watched:
         """As the service would have it."""
         return Window.of(self.scores[at], self.table.rows[at])
 
-    def reference(self, blocks: Sequence[slice], estimator: str = "auto", method: Selection = "auto") -> Reference:
+    def reference(self, blocks: Sequence[slice], estimator: str = DEFAULT, method: Selection = "auto") -> Reference:
         """Of these blocks."""
         rows = np.concatenate([np.arange(at.start, at.stop) for at in blocks])
         return Reference.reduce(
