@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from monitor.assessment import assess
 from monitor.errors import InputError
 from monitor.priors import ESTIMATORS
+from monitor.reference import artefact
 from monitor.reference.classifier import Reference
 from monitor.sampling import draw
 from monitor.windows.window import Window
@@ -118,6 +120,20 @@ def test_the_prevalence_follows_a_shift(reference):
     assert estimate.priors == pytest.approx(target, abs=0.05)
     assert (estimate.lower <= target).all()
     assert (target <= estimate.upper).all()
+
+
+def test_a_reference_that_was_built_with_auto_goes_on_with_em(reference, tmp_path):
+    """As the release before wrote them: with the weights of a mean of four estimators."""
+    path = tmp_path / "x.ref"
+    reference.save(path)
+    header, arrays = artefact.load(path)
+    before = header | {"estimator": "auto", "estimators": [*header["estimators"], "auto"]}
+    artefact.save(path, before, arrays | {"statistics/auto/weights": np.full(4, 0.25)})
+    again = Reference.load(path)
+    assert again.estimator == "em"
+    assert again.version == reference.version
+    window = Window.of(*world(300, 9)[::2])
+    assert assess(window, again).to_json() == assess(window, reference).to_json()
 
 
 def test_a_window_with_other_classes_is_refused(reference):
