@@ -36,6 +36,7 @@ from monitor.service.workers import Workers
 from monitor.windows.assembly import Windowing
 from monitor.windows.batch import StreamRows
 from monitor.windows.by_time import TimePlan
+from monitor.windows.progress import from_stored
 from tests.bench.options import options
 from tests.bench.pictures import pyplot
 from tests.connectors.harness import nothing
@@ -171,7 +172,7 @@ def windows(bootstrap: str, topic: str, watch: Stopwatch, made: Reference, drive
     while watch.left > 0:
         change = source.reassigned(nothing)
         for partition, progress in change.came.items() if change else ():
-            windowing.begin(partition, progress)
+            windowing.begin(partition, from_stored(partition, progress))
         for batch in source.poll(0.2):
             decoded = decoder.decode(batch, LATER)
             rows = [StreamRows(s.streams, s.rows, batch.offsets[s.index]) for s in decoded.together]
