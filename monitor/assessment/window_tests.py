@@ -188,10 +188,16 @@ def _disagreement(estimates: Mapping[str, PriorEstimate], chosen: str) -> tuple[
     for name in UNBIASED:
         if name in estimates:
             other = estimates[name]
-            errors = np.hypot(reported.upper - reported.lower, other.upper - other.lower) / (2 * NORMAL_95)
+            errors = np.hypot(_sampling_errors(reported), _sampling_errors(other))
             allowed = max(DISAGREEMENT_FLOOR, DISAGREEMENT_ERRORS * float(errors.sum()) / 2)
             pairs.append((float(np.abs(reported.priors - other.priors).sum()) / 2, allowed))
     return max(pairs, key=lambda pair: pair[0] / pair[1], default=(0.0, DISAGREEMENT_FLOOR))
+
+
+def _sampling_errors(estimate: PriorEstimate) -> Vector:
+    """By chance alone: an interval that grew because others contradict the estimate does not excuse that they do."""
+    errors = (estimate.upper - estimate.lower) / (2 * NORMAL_95)
+    return errors if estimate.bias is None else np.sqrt(np.maximum(errors**2 - estimate.bias**2, 0.0))
 
 
 def feature_shifts(tested: tuple[Move, ...], explained: Mapping[int, Explanation]) -> dict[str, FeatureShift]:

@@ -25,6 +25,7 @@ from monitor.priors.estimate import (
     PriorEstimate,
     ReferenceView,
     Statistics,
+    frozen,
     labelled_rows,
     no_events,
     nothing,
@@ -59,8 +60,9 @@ def _beside_matching(window: Window, reference: ReferenceView, answers: Answers)
     variances = estimate.standard_errors**2
     allowed = np.maximum(matched.standard_errors[known] ** 2 - variances[known], LEAST_DOUBT * variances[known])
     apart = (matched.priors[known] - estimate.priors[known]) ** 2
-    variances[known] += np.maximum(apart - DOUBT**2 * allowed, 0.0)
-    return intervals.around(estimate, np.sqrt(variances))
+    bias = np.zeros_like(variances)
+    bias[known] = np.maximum(apart - DOUBT**2 * allowed, 0.0)
+    return replace(intervals.around(estimate, np.sqrt(variances + bias)), bias=frozen(np.sqrt(bias)))
 
 
 def _most_likely(window: Window, reference: ReferenceView) -> PriorEstimate:

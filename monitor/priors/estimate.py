@@ -44,6 +44,8 @@ class PriorEstimate:
     """Standard error of the deficit under label shift alone."""
     standard_errors: Vector | None = None
     """Per class; None where no interval is claimed."""
+    bias: Vector | None = None
+    """What of the standard errors is due to another estimate that contradicts this one beyond chance."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.priors, dtype=dtype) if copy or dtype is not None else self.priors
