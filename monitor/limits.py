@@ -96,9 +96,8 @@ BINNED_EVENTS = 100_000
 HISTOGRAM_BLOCK = 32_768
 
 # Hold-out rows, evenly over the classes, on which retargeted counting looks up what corrected posteriors are on
-# average:
-# their error is then that of a window of twice the size; looking them up costs some milliseconds a window.
-RETARGETING_ROWS = 20_000
+# average: with 20,000 errors are no smaller in windows of 2,000 events.
+RETARGETING_ROWS = 5_000
 
 # The longest that a request for the next recalibration may wait, in seconds (proxies give up after 60), and how often
 # it looks: a service hears of a new window within a quarter of a second.

@@ -12,6 +12,7 @@ from typing import Final
 from monitor.arrays import Labels, Matrix
 from monitor.priors import bayes, counting, em, intervals, matching
 from monitor.priors.by_counting import ACC, CC, CDE, PCC
+from monitor.priors.by_debiasing import EM_DEBIASED
 from monitor.priors.by_likelihood import EM, EM_SHRUNK, EM_SLD, EM_STOPPED
 from monitor.priors.by_matching import PACC, PACC_SOFT, entries
 from monitor.priors.by_retargeting import RETARGETED
@@ -35,6 +36,7 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
         EM_SLD,
         EM_STOPPED,
         RETARGETED,
+        EM_DEBIASED,
         *entries("dfm-energy", ENERGY, "posteriors"),
         *entries("dfm-gaussian", GAUSSIAN, "posteriors"),
         *entries("dfm-rff", RFF, "posteriors"),
@@ -50,13 +52,16 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
 CHEAP: Final = tuple(name for name, estimator in ESTIMATORS.items() if estimator.always)
 """Reported of every window; the reference's choice comes on top."""
 
-DEFAULT: Final = "em"
+DEFAULT: Final = EM_DEBIASED.name
 """What a reference reports as the prevalence, unless it is told otherwise."""
+
+
+_BUILT_ON: Final = {EM_DEBIASED.name: (RETARGETED.name,)}
 
 
 def kept_for(name: str) -> frozenset[str]:
     """The estimators whose statistics this one reads: a soft one reads the hard one's, and some begin with EM."""
-    return frozenset({name, name.removesuffix("-soft"), DEFAULT})
+    return frozenset({name, name.removesuffix("-soft"), EM.name, *_BUILT_ON.get(name, ())})
 
 
 def solve(names: Iterable[str], window: Window, reference: ReferenceView) -> dict[str, PriorEstimate]:

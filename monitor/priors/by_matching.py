@@ -15,7 +15,7 @@ so a window costs one mean of phi, and its estimate and interval cost microsecon
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
@@ -110,31 +110,37 @@ class _Matching:
             yield g[begin:end] if self.raw else maps.inputs(kept, self.space, g[begin:end], part)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Geometry:
     """What is kept of a reference, and all that follows from it alone."""
 
     kept: Kept
-    inverse: Matrix
-    """K."""
-    inverse_softly: Matrix
-    """G^-1, where noise may be among the classes."""
-    told_apart: bool
-    """Whether different mixtures always have different means; and"""
-    told_apart_softly: bool
-    """whether mixtures with noise that maps to nothing do."""
 
-    @classmethod
-    def of(cls, kept: Kept) -> "Geometry":
-        """The geometry of the statistics that `reduce` gives."""
-        gram, means = kept["gram"], kept["projection"]
-        softly = matching.lambda_min(means) > SINGULAR * float((means**2).sum())
-        return cls(kept, constrained_inverse(gram), pseudo_inverse(gram, SINGULAR), identifiable(gram), softly)
+    @cached_property
+    def inverse(self) -> Matrix:
+        """K."""
+        return constrained_inverse(self.kept["gram"])
+
+    @cached_property
+    def inverse_softly(self) -> Matrix:
+        """G^-1, where noise may be among the classes."""
+        return pseudo_inverse(self.kept["gram"], SINGULAR)
+
+    @cached_property
+    def told_apart(self) -> bool:
+        """Whether different mixtures always have different means; and"""
+        return identifiable(self.kept["gram"])
+
+    @cached_property
+    def told_apart_softly(self) -> bool:
+        """whether mixtures with noise that maps to nothing do."""
+        means = self.kept["projection"]
+        return matching.lambda_min(means) > SINGULAR * float((means**2).sum())
 
 
 @lru_cache(maxsize=REFERENCES_READY)
 def _geometry(reference: ReferenceView, name: str) -> Geometry:
-    return Geometry.of(reference.statistics[name])
+    return Geometry(reference.statistics[name])
 
 
 def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, counts: Vector) -> dict[str, Matrix]:

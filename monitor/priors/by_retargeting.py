@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from monitor.arrays import Matrix, Vector
+from monitor.arrays import Matrix, Vector, row_sums
 from monitor.errors import InputError
 from monitor.limits import RETARGETING_ROWS
 from monitor.priors.by_likelihood import EM
@@ -41,10 +41,11 @@ def _summarise(hold_out: HoldOut) -> Statistics:
 
 
 def _estimate(window: Window, reference: ReferenceView) -> PriorEstimate:
-    return _on_em(window, reference, lambda _: EM.estimate(window, reference))
+    return retargeted(window, reference, lambda _: EM.estimate(window, reference))
 
 
-def _on_em(window: Window, reference: ReferenceView, answers: Answers) -> PriorEstimate:
+def retargeted(window: Window, reference: ReferenceView, answers: Answers) -> PriorEstimate:
+    """The answer, from that of `em`."""
     kept, pi = reference.statistics["retargeted"], reference.source_priors
     if not kept:
         raise InputError("retargeted: want rows of every class in the reference")
@@ -57,13 +58,14 @@ def _on_em(window: Window, reference: ReferenceView, answers: Answers) -> PriorE
     labels = kept["labels"].astype(np.int64)
     counts = np.bincount(labels, minlength=pi.size).astype(np.float64)
     statistics = reduce(POSTERIORS, {}, _corrected(kept["posteriors"], target / pi), labels, counts)
-    estimate = from_mean(Geometry.of(statistics), _corrected(g, target / pi).mean(axis=0), g.shape[0], soft=False)
+    estimate = from_mean(Geometry(statistics), _corrected(g, target / pi).mean(axis=0), g.shape[0], soft=False)
     return replace(estimate, method="retargeted", dropped=dropped)
 
 
 def _corrected(posteriors: Matrix, ratios: Vector) -> Matrix:
     weighted = posteriors * ratios
-    return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
+    weighted /= row_sums(weighted)[:, None]
+    return weighted
 
 
-RETARGETED = Estimator("retargeted", _summarise, _estimate, building_on=_on_em)
+RETARGETED = Estimator("retargeted", _summarise, _estimate, building_on=retargeted)

@@ -79,8 +79,9 @@ def test_permuting_the_classes_permutes_the_answer(name: str) -> None:
     assert problem.source_priors.size == classes
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"em-debiased"}))
 def test_duplicating_every_event_moves_no_estimate(name: str) -> None:
+    """All but the one that is weighed by how sure the window is."""
     g, x = events(classes_of(name))
     twice = estimate(name, np.repeat(g, 2, axis=0), np.repeat(x, 2, axis=0))
     np.testing.assert_allclose(twice.priors, estimate(name, g, x).priors, atol=1e-9)
@@ -111,7 +112,7 @@ def test_a_window_that_equals_the_reference_gives_the_source_priors(name: str) -
     g, labels, x = hold_out(classes)
     # Calibrated to have the source priors as its mean, as every built reference is; the biased counters stay close.
     found = ESTIMATORS[name](Window.of(g, x), reference(classes))
-    loose = name in {"cc", "pcc", "cde", "em", "em-shrunk", "em-sld", "em-stopped", "retargeted"}
+    loose = name in {"cc", "pcc", "cde", "em", "em-shrunk", "em-sld", "em-stopped", "retargeted", "em-debiased"}
     np.testing.assert_allclose(found.priors, reference(classes).source_priors, atol=0.05 if loose else 1e-6)
     assert labels.size == 900
 

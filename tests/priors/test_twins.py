@@ -55,6 +55,18 @@ def retargeted(here: World) -> np.ndarray:
     return naive.matched(reference, here.labels, window, here.classes)
 
 
+def debiased(here: World) -> np.ndarray:
+    """By the errors that both claim, and those of the second are no smaller than those of the first."""
+    window = Window.of(here.window)
+    em, second = (ESTIMATORS[name](window, here.reference) for name in ("em", "retargeted"))
+    p, q = naive.exact_optimum(here.window, here.source), retargeted(here)
+    own = [em.standard_errors[k] ** 2 - em.bias[k] ** 2 for k in range(here.classes)]
+    others = [max(second.standard_errors[k] ** 2, own[k]) for k in range(here.classes)]
+    beyond = max(sum((q[k] - p[k]) ** 2 - (others[k] - own[k]) for k in range(here.classes)), 0.0)
+    share = beyond / (beyond + sum(others))
+    return np.array([p[k] + share * (q[k] - p[k]) for k in range(here.classes)])
+
+
 def shrunk(here: World) -> np.ndarray:
     """The pseudo-events are events of certain class, SHRINKAGE of them in all for each event."""
     copies = 1000
@@ -80,6 +92,7 @@ def twin(name: str, here: World) -> np.ndarray:
         "em-sld": lambda: naive.sld(g, pi, 1e-6, 1000)[0],
         "em-stopped": lambda: naive.stopped(g, pi, here.g, here.labels),
         "retargeted": lambda: retargeted(here),
+        "em-debiased": lambda: debiased(here),
     }
     return twins[name]() if name in twins else matching(name, here)
 
