@@ -1,4 +1,4 @@
-"""How accurate is `em` on hold-outs of 200 and 500 events, and do its intervals hold?
+"""How accurate is `em-debiased` on hold-outs of 200 and 500 events, and do its intervals hold?
 
     python -m tests.bench.accuracy_small --data FOLDER --peer quapy=PYTHON --state cells.jsonl [--seconds 300]
 
@@ -25,7 +25,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from monitor.priors import ESTIMATORS
+from monitor.priors import DEFAULT, ESTIMATORS
 from monitor.reference.classifier import Reference
 from monitor.windows import Window
 from tests.bench import accuracy
@@ -35,7 +35,7 @@ from tests.bench.options import REPORTS, options
 HELD_OUT = (200, 500)
 SPLITS, COVERAGE_SPLITS, WINDOWS = 8, 40, 20
 RIVALS = ("EMQ-BCTS", "EMQ-VS", "EDy", "DyS", "PACC")
-OURS = "em"
+OURS = DEFAULT
 COVERED_FROM = 2_000
 """Test events below which a window's own events repeat: an interval does not know of that."""
 

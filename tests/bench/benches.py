@@ -47,11 +47,11 @@ BENCHES = (
     Bench("kafka", "events per second from a real topic", missing=apache.unavailable),
     Bench("flink", "processor seconds a million events on Apache Flink", missing=cluster.unavailable),
     Bench("posted", "events per second that are posted by HTTP"),
-    Bench("accuracy", "the error of `em` and others", peers=("quapy",)),
+    Bench("accuracy", "the error of `em-debiased` and others", peers=("quapy",)),
     Bench("priors_coverage", "whether the 95 % intervals hold the truth"),
     Bench(
         "accuracy_small",
-        "the error and the intervals of `em` on small hold-outs",
+        "the error and the intervals of `em-debiased` on small hold-outs",
         peers=("quapy",),
         data=True,
     ),

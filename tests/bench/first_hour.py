@@ -26,10 +26,11 @@ from sklearn.preprocessing import StandardScaler
 
 from monitor import Reference, Window, assess
 from monitor.arrays import Labels, Matrix
-from monitor.priors import CHEAP, ESTIMATORS
+from monitor.priors import ESTIMATORS
 from monitor.tolerances import VERDICT_LEVEL
 from tests.bench import first_hour_streams
 from tests.bench.options import REPORTS, options
+from tests.estimators import QUICK
 
 MODELS: dict[str, ClassifierMixin] = {
     "boosted trees": HistGradientBoostingClassifier(max_iter=10, max_leaf_nodes=5, random_state=0),
@@ -79,7 +80,7 @@ def scored(model: ClassifierMixin, classes: int, references: int) -> Pool:
     x, y = events(classes, TRAIN + references * HELD_OUT + POOL)
     said = clone(model).fit(x[:TRAIN], y[:TRAIN]).predict_proba(x)
     hold_outs = [slice(start, start + HELD_OUT) for start in range(TRAIN, y.size - POOL, HELD_OUT)]
-    with patch.dict(ESTIMATORS, {name: ESTIMATORS[name] for name in CHEAP}, clear=True):
+    with patch.dict(ESTIMATORS, QUICK, clear=True):
         known = [Reference.fit(said[rows], y[rows], x[rows]) for rows in hold_outs]
     return Pool(x[-POOL:], said[-POOL:], known)
 

@@ -18,8 +18,9 @@ from sklearn.preprocessing import StandardScaler
 
 from monitor import Reference, Window, assess
 from monitor.arrays import Labels, Matrix
-from monitor.priors import CHEAP, ESTIMATORS
+from monitor.priors import ESTIMATORS
 from monitor.windows import WindowKey
+from tests.estimators import QUICK
 
 STREAMS, CALM, MOVED = 10, 20, 5
 """Streams of each kind; windows of each stream without a shift, and with each shift."""
@@ -109,7 +110,7 @@ def stream(kind: Kind, seed: int) -> dict[str, Counter[str]]:
     rng = np.random.default_rng(seed)
     model = clone(kind.model).fit(*kind.events(rng, 4_000, max(kind.rate, 0.1)))
     x, y = kind.events(rng, kind.held_out, kind.rate)
-    with patch.dict(ESTIMATORS, {name: ESTIMATORS[name] for name in CHEAP}, clear=True):
+    with patch.dict(ESTIMATORS, QUICK, clear=True):
         reference = Reference.fit(model.predict_proba(x), y, x)
     shifts = {"calm": (1.0, 1.0, CALM), "mix": (2.0, 1.0, MOVED), "unit": (1.0, kind.factor, MOVED)}
     return {

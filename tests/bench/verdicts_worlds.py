@@ -9,11 +9,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from monitor.arrays import UNLABELLED, Labels, Matrix, Vector
-from monitor.assessment.classifier import CHEAP
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors import ESTIMATORS
 from monitor.reference.classifier import Reference
 from monitor.windows.window import Window
+from tests.estimators import QUICK
 
 NUMBERS = 4
 """Numeric features of the mixed world; the others have six."""
@@ -183,6 +183,5 @@ def held_out_rows(made: World, rows: int, rng: np.random.Generator) -> tuple[Mat
 def reference(made: World, rows: int, rng: np.random.Generator) -> Reference:
     """A reference with the cheap estimators only: nothing else is looked at here, and the rest takes minutes."""
     posteriors, labels, features = held_out_rows(made, rows, rng)
-    cheap = {name: ESTIMATORS[name] for name in CHEAP}
-    with patch.dict(ESTIMATORS, cheap, clear=True):
+    with patch.dict(ESTIMATORS, QUICK, clear=True):
         return Reference.reduce(made.schema(), posteriors, labels, features, seed=0)

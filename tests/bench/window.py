@@ -21,7 +21,7 @@ from river import drift
 from scipy.stats import ks_2samp
 
 from monitor.arrays import Matrix
-from monitor.assessment.classifier import CHEAP, assess
+from monitor.assessment.classifier import assess
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors import ESTIMATORS
 from monitor.reference.classifier import Reference
@@ -31,6 +31,7 @@ from monitor.shifts.prepared import Prepared, prepare
 from monitor.tolerances import VERDICT_LEVEL
 from monitor.windows.window import Window
 from tests.bench.options import REPORTS, options, pythons
+from tests.estimators import QUICK
 
 ROWS, FEATURES, CLASSES = 10_000, 10, 3
 KSWIN_EVENTS = 500
@@ -52,7 +53,7 @@ def reference(features: int) -> Reference:
     """10,000 rows; the cheap estimators, which are those that a window reports."""
     g, x, labels = columns(ROWS, features, CLASSES, 1)
     schema = StreamSchema("bench", ("a", "b", "c"), tuple(Feature(f"x{j}") for j in range(features)))
-    with patch.dict(ESTIMATORS, {name: ESTIMATORS[name] for name in CHEAP}, clear=True):
+    with patch.dict(ESTIMATORS, QUICK, clear=True):
         return Reference.reduce(schema, g, labels, x, seed=0, calibration="temperature")
 
 

@@ -9,10 +9,11 @@ import numpy as np
 from monitor.arrays import Labels, Matrix
 from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema
-from monitor.priors import CHEAP, ESTIMATORS
+from monitor.priors import ESTIMATORS
 from monitor.reference.blocks import cut
 from monitor.reference.classifier import Reference
 from monitor.windows.window import Window
+from tests.estimators import QUICK
 
 START_MS = 1_760_000_000_000
 BATCH = 5_000
@@ -48,7 +49,7 @@ def reference(rows: int, features: int, classes: int, block: int | None = None) 
     """With the estimators that every window reports; the statistics of the others take longer than all the rest."""
     posteriors, x, labels = scored(rows, features, classes, 1)
     labels[: 2 * classes] = np.tile(np.arange(classes), 2)
-    with patch.dict(ESTIMATORS, {name: ESTIMATORS[name] for name in CHEAP}, clear=True):
+    with patch.dict(ESTIMATORS, QUICK, clear=True):
         return Reference.reduce(
             schema(features, classes),
             posteriors,
