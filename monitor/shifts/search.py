@@ -67,5 +67,5 @@ def _without(looked: Looked, reference: Prepared, columns: frozenset[int]) -> Ma
     mean: Vector = looked.mean[at] * reference.moments.scale[at]
     if blind is not None and looked.standardised is not None:
         mean = np.concatenate([mean, blind(looked.standardised).mean(axis=0, dtype=np.float64)])
-    match = fit.match(moments, mean / moments.scale, looked.events)
+    match = fit.match(moments, mean / moments.scale, looked.events, looked.phase)
     return match if match.identified else None

@@ -51,6 +51,8 @@ class Looked:
     """b, in the reference's scale."""
     standardised: NDArray[np.float32] | None
     """Of the rows."""
+    phase: int | None = None
+    """When it was in the season that inputs follow; None where they follow none."""
 
 
 def look(window: Window, reference: Prepared) -> Looked:
@@ -62,7 +64,8 @@ def look(window: Window, reference: Prepared) -> Looked:
         features = seen_columns(reference.features, table)
         if reference.projections is not None:
             standardised = reference.projections.standardised(table)
-    looked = Looked(window.events, posteriors, features, np.zeros(0), standardised)
+    phase = None if reference.hold_out is None else reference.hold_out.phase(window.key.start, window.key.end)
+    looked = Looked(window.events, posteriors, features, np.zeros(0), standardised, phase)
     scores = column_sums(window.posteriors)[:-1] / window.events
     joint = _joint_mean(standardised, reference)
     return replace(looked, mean=_mean(looked, scores, joint, reference))
@@ -106,7 +109,7 @@ def look_at_all(window: Window, rows: Looked, left_out: Tally, reference: Prepar
         categories = dict(zip(columns.categories, of_each, strict=False))
         features = SeenColumns(events, placed, categories, numbers["missing"].astype(np.float64), columns.row_of)
     joint = None if rows.standardised is None else together.sum("joint sums") / events
-    looked = Looked(events, posteriors, features, np.zeros(0), rows.standardised)
+    looked = Looked(events, posteriors, features, np.zeros(0), rows.standardised, rows.phase)
     return replace(looked, mean=_mean(looked, together.sum("score sums") / events, joint, reference))
 
 
