@@ -247,7 +247,7 @@ def _on_calibration(report: Mapping[str, Any]) -> dict[str, str]:
         facts = f"A posterior is off by {said:.2%} on average as the model says it, by {after:.2%} after '{method}'."
     if after <= CALIBRATED:
         return _advice("good", "Calibrated", facts + " Methods that rely on posteriors, such as EM, can be trusted.")
-    todo = " EM alone will be biased: rely on em-debiased, retargeted or adjusted counts, and hold out more labelled events."
+    todo = " EM alone is biased: rely on em-debiased, retargeted or adjusted counts, and hold out more labelled events."
     return _advice("mind", "Not well calibrated", facts + todo)
 
 
