@@ -5,7 +5,7 @@ same posteriors were on labelled events: it is right whatever they are, and nois
 chance p stays; the farther they are apart beyond it, the more q counts (as estimators with and without bias are
 combined, Green and Strawderman 1991):
 
-    b^2 = max(|q - p|^2 - |s_q^2 - s_p^2|, 0),   w = b^2 / (b^2 + |s_q^2|),   p + w (q - p)
+    b^2 = max(|q - p|^2 - DOUBT^2 |s_q^2 - s_p^2|, 0),   w = b^2 / (b^2 + |s_q^2|),   p + w (q - p)
     s^2 = (1 - w) s_p^2 + w s_q^2 + w (1 - w) (q - p)^2
 
 with |.| the sum over the classes of what are squares already. s is the error of either with these odds. EM is the
@@ -24,6 +24,7 @@ from monitor.priors.by_likelihood import EM
 from monitor.priors.by_retargeting import RETARGETED, retargeted
 from monitor.priors.estimate import Answers, Estimator, PriorEstimate, ReferenceView, frozen, nothing
 from monitor.priors.intervals import around
+from monitor.tolerances import DOUBT, LEAST_DOUBT
 from monitor.windows import Window
 
 
@@ -35,7 +36,7 @@ def _estimate(window: Window, reference: ReferenceView) -> PriorEstimate:
 def _of(_: Window, reference: ReferenceView, answers: Answers) -> PriorEstimate:
     em = replace(answers(EM.name), method="em-debiased")
     # It asks labelled events of every class, and both have to know how sure they are.
-    if em.standard_errors is None or not reference.statistics[RETARGETED.name]:
+    if em.standard_errors is None or not reference.statistics.get(RETARGETED.name):
         return em
     other = answers(RETARGETED.name)
     if other.standard_errors is None or not np.isfinite(em.standard_errors).all():
@@ -43,7 +44,8 @@ def _of(_: Window, reference: ReferenceView, answers: Answers) -> PriorEstimate:
     of_em = em.standard_errors**2 - (0.0 if em.bias is None else em.bias**2)
     of_other = np.maximum(other.standard_errors**2, of_em)
     apart = other.priors - em.priors
-    beyond = max(float(apart @ apart - (of_other - of_em).sum()), 0.0)
+    by_chance = np.maximum(of_other - of_em, LEAST_DOUBT * of_em)
+    beyond = max(float((apart**2 - DOUBT**2 * by_chance).sum()), 0.0)
     share = beyond / (beyond + float(of_other.sum())) if beyond else 0.0
     bias = share * (1.0 - share) * apart**2
     errors = np.sqrt((1.0 - share) * of_em + share * of_other + bias)

@@ -54,7 +54,7 @@ def retargeted(window: Window, reference: ReferenceView, answers: Answers) -> Pr
         return no_events("retargeted", pi, dropped)
     start = answers("em")
     # A share of every class: towards a class at 0 no posterior would move, and it could never come back.
-    target = (1 - RETARGETING_SHARE) * start.priors + RETARGETING_SHARE / pi.size
+    target = (1 - RETARGETING_SHARE) * start.priors + RETARGETING_SHARE * pi
     labels = kept["labels"].astype(np.int64)
     counts = np.bincount(labels, minlength=pi.size).astype(np.float64)
     statistics = reduce(POSTERIORS, {}, _corrected(kept["posteriors"], target / pi), labels, counts)

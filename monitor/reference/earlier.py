@@ -1,8 +1,8 @@
 """What files of the release before lack, and what they have that is no more.
 
 They lack the scores of the sample as the model said them, before calibration. And some report the prevalence by `auto`,
-a mean of estimators that was dropped: `em` by itself is as good, and is in every reference. Such a reference keeps its
-version, under which windows were published, and the errors that `auto` had in its blocks.
+a mean of estimators that was dropped for the default, which reads what is in every reference. Such a reference keeps
+its version, under which windows were published, and the errors that `auto` had in its blocks.
 """
 
 import numpy as np

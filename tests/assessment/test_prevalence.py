@@ -12,6 +12,7 @@ from scipy.special import softmax
 from monitor.assessment import assess
 from monitor.assessment.prevalence import BasedOn
 from monitor.ports.schema import Feature, StreamSchema
+from monitor.priors import DEFAULT
 from monitor.recalibration import Cause
 from monitor.reference.blocks import cut
 from monitor.windows.window import Window
@@ -64,7 +65,7 @@ def test_where_weeks_differ_by_nature_the_published_mix_is_no_worse_than_simple_
     rules = {
         "reference": np.mean([np.abs(known.source_priors - truth) for _, truth in found]),
         "pcc": np.mean([np.abs(one.estimates["pcc"].priors - truth) for one, truth in found]),
-        "em": np.mean([np.abs(one.estimates["em"].priors - truth) for one, truth in found]),
+        "em": np.mean([np.abs(one.estimates[DEFAULT].priors - truth) for one, truth in found]),
     }
     assert published <= 1.05 * min(rules.values())
     assert coverage >= 0.9
@@ -76,7 +77,7 @@ def test_where_label_shift_is_the_whole_truth_it_is_what_is_published() -> None:
     x, _ = worlds.draw(1_000, 5, np.array([0.1, 0.3, 0.6]))
     found = assess(Window.of(worlds.posteriors(x), x), known)
     assert (found.verdict, found.based_on) == ("prior-shift", BasedOn.LABEL_SHIFT)
-    assert (found.prevalence.priors == found.estimates["em"].priors).all()
+    assert (found.prevalence.priors == found.estimates[DEFAULT].priors).all()
 
 
 def test_where_nothing_moved_the_mix_is_what_was_closest_in_the_blocks_within_the_interval_of_label_shift() -> None:
@@ -86,7 +87,7 @@ def test_where_nothing_moved_the_mix_is_what_was_closest_in_the_blocks_within_th
         found = assess(window, known)
         if found.verdict != "stable":
             continue
-        of_label_shift = found.estimates["em"]
+        of_label_shift = found.estimates[DEFAULT]
         assert found.based_on is BasedOn.LABEL_SHIFT
         assert (found.prevalence.lower <= np.minimum(of_label_shift.lower, found.prevalence.priors)).all()
         assert (found.prevalence.upper >= np.maximum(of_label_shift.upper, found.prevalence.priors)).all()
@@ -113,7 +114,9 @@ def test_where_nothing_moves_scores_that_tell_little_are_hardly_believed() -> No
         posteriors, y, x = drawn(BLOCK)
         found, truth = assess(Window.of(posteriors, x), known), np.bincount(y, minlength=3) / BLOCK
         if found.verdict == "stable":
-            off.append([np.abs(mix - truth).mean() for mix in (found.prevalence.priors, found.estimates["em"].priors)])
+            off.append(
+                [np.abs(mix - truth).mean() for mix in (found.prevalence.priors, found.estimates[DEFAULT].priors)]
+            )
             assert (found.prevalence.upper - found.prevalence.lower > 0.1).any()  # of a shift that nobody can see
     assert len(off) >= 18
     assert np.divide(*np.mean(off, axis=0)) < 0.3
@@ -124,7 +127,7 @@ def test_a_reference_without_blocks_does_not_know_what_estimates_are_worth_and_p
     window, _ = next(windows(inputs=0.0, mix=0.0, number=1))
     found = assess(window, known)
     assert found.verdict == "stable"
-    assert (found.prevalence.priors == found.estimates["em"].priors).all()
+    assert (found.prevalence.priors == found.estimates[DEFAULT].priors).all()
 
 
 def test_where_weeks_differ_by_nature_no_mix_that_moved_is_believed_to_be_all_that_moved() -> None:
@@ -173,7 +176,7 @@ def test_without_blocks_a_window_that_nothing_explains_gets_an_interval_that_hol
         mix = found.prevalence
         assert found.based_on is BasedOn.FAMILIAR_INPUTS
         assert "no blocks" in found.reasons[-1]
-        for other in (known.source_priors, found.estimates["pcc"].priors, found.estimates["em"].priors):
+        for other in (known.source_priors, found.estimates["pcc"].priors, found.estimates[DEFAULT].priors):
             assert (mix.lower <= other + 1e-12).all()
             assert (other <= mix.upper + 1e-12).all()
         assert ((mix.lower <= truth) & (truth <= mix.upper)).all()

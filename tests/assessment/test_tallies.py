@@ -90,7 +90,7 @@ def test_the_answer_is_the_same_bytes_however_the_events_were_dealt_out(parts: i
 def test_a_result_says_what_rests_on_a_sample_and_nothing_where_all_rows_are_kept() -> None:
     told = assess(in_parts(world("numbers"), "numbers", 3, 0), worlds.reference()).to_result()
     assert {name: one.based_on for name, one in told.estimates.items()} == {
-        "em": "sample", **dict.fromkeys(BY_SUMS, "all")
+        "em": "sample", "em-debiased": "sample", **dict.fromkeys(BY_SUMS, "all")
     }  # fmt: skip
     assert {name for name, one in told.tests.items() if one.based_on == "all"} == {
         "label-shift-fit", "class-mix", "features"

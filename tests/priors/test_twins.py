@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from monitor.priors import ESTIMATORS
-from monitor.tolerances import CDE_LOOPS, RETARGETING_SHARE, SHRINKAGE
+from monitor.tolerances import CDE_LOOPS, DOUBT, LEAST_DOUBT, RETARGETING_SHARE, SHRINKAGE
 from monitor.windows.window import Window
 from tests.priors import naive
 from tests.priors.doubles import PlainReference, Problem
@@ -50,7 +50,7 @@ def matching(name: str, here: World) -> np.ndarray:
 
 def retargeted(here: World) -> np.ndarray:
     start = naive.exact_optimum(here.window, here.source)
-    target = (1 - RETARGETING_SHARE) * start + RETARGETING_SHARE / here.classes
+    target = (1 - RETARGETING_SHARE) * start + RETARGETING_SHARE * here.source
     reference, window = (naive.correct(g, here.source, target) for g in (here.g, here.window))
     return naive.matched(reference, here.labels, window, here.classes)
 
@@ -62,7 +62,8 @@ def debiased(here: World) -> np.ndarray:
     p, q = naive.exact_optimum(here.window, here.source), retargeted(here)
     own = [em.standard_errors[k] ** 2 - em.bias[k] ** 2 for k in range(here.classes)]
     others = [max(second.standard_errors[k] ** 2, own[k]) for k in range(here.classes)]
-    beyond = max(sum((q[k] - p[k]) ** 2 - (others[k] - own[k]) for k in range(here.classes)), 0.0)
+    chance = [max(others[k] - own[k], LEAST_DOUBT * own[k]) for k in range(here.classes)]
+    beyond = max(sum((q[k] - p[k]) ** 2 - DOUBT**2 * chance[k] for k in range(here.classes)), 0.0)
     share = beyond / (beyond + sum(others))
     return np.array([p[k] + share * (q[k] - p[k]) for k in range(here.classes)])
 

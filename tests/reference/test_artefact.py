@@ -90,7 +90,7 @@ def test_a_changed_header_is_refused(file, tmp_path):
     path = tmp_path / "x.ref"
     with zipfile.ZipFile(file) as old, zipfile.ZipFile(path, "w") as new:
         for name in old.namelist():
-            new.writestr(name, old.read(name).replace(b'"estimator": "em"', b'"estimator": "cc"'))
+            new.writestr(name, old.read(name).replace(b'"estimator": "em-debiased"', b'"estimator": "cc"'))
     with pytest.raises(ArtefactError, match=r"header\.json was changed"):
         Reference.load(path)
 

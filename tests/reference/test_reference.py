@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from monitor.assessment import assess
 from monitor.errors import InputError
-from monitor.priors import ESTIMATORS
+from monitor.priors import DEFAULT, ESTIMATORS
 from monitor.reference import artefact
 from monitor.reference.classifier import Reference
 from monitor.sampling import draw
@@ -51,7 +51,7 @@ def test_a_round_trip_loses_nothing(reference, tmp_path):
     again = Reference.load(tmp_path / "x.ref")
     assert again.schema == reference.schema
     assert again.facts == reference.facts
-    assert again.estimator == "em"
+    assert again.estimator == DEFAULT
     assert again.sealed().version == reference.version == again.version
     window = Window.of(*world(300, 9)[::2])
     for name, estimator in ESTIMATORS.items():
@@ -122,7 +122,7 @@ def test_the_prevalence_follows_a_shift(reference):
     assert (target <= estimate.upper).all()
 
 
-def test_a_reference_that_was_built_with_auto_goes_on_with_em(reference, tmp_path):
+def test_a_reference_that_was_built_with_auto_goes_on_with_the_default(reference, tmp_path):
     """As the release before wrote them: with the weights of a mean of four estimators."""
     path = tmp_path / "x.ref"
     reference.save(path)
@@ -130,7 +130,7 @@ def test_a_reference_that_was_built_with_auto_goes_on_with_em(reference, tmp_pat
     before = header | {"estimator": "auto", "estimators": [*header["estimators"], "auto"]}
     artefact.save(path, before, arrays | {"statistics/auto/weights": np.full(4, 0.25)})
     again = Reference.load(path)
-    assert again.estimator == "em"
+    assert again.estimator == DEFAULT
     assert again.version == reference.version
     window = Window.of(*world(300, 9)[::2])
     assert assess(window, again).to_json() == assess(window, reference).to_json()

@@ -350,9 +350,9 @@ def test_a_thousand_windows_of_a_hundred_features_are_drawn_in_little_space_and_
         verdict = list(Verdict)[number // 150]
         story.window(verdict, moved={int(at): float(rng.uniform(0.03, 0.6)) for at in rng.integers(0, 100, 30)})
     rendered(story)
-    started = time.perf_counter()
+    started = time.process_time()
     html = page.document(story.history.snapshot, story.history.now())
-    assert time.perf_counter() - started < 0.3
+    assert time.process_time() - started < 0.3
     assert len(html) < 250_000
     assert "the 24 that moved most of 100" in html
 
