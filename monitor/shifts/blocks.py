@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
-from monitor.shifts.phases import Phases, Usual
+from monitor.shifts.phases import Phases, UsualValues
 from monitor.shifts.season import Season, UsualMix
 from monitor.tolerances import FOLDS
 
@@ -103,6 +103,12 @@ class Blocks:
         return (
             None if season is None or not season.inputs else Phases(season.phases_of_inputs(self.starts), self.stretch)
         )
+
+    @property
+    def inputs_explained(self) -> float:
+        """How much of what blocks differ by, beyond their class mixes, goes with the phase."""
+        plain = BlockSums(self.sums, self.counts, self.stretch, whole_windows=self.parts == 1)
+        return 0.0 if self.phases is None else self.phases.usual(plain.residuals).explained
 
     def at(self, phase: int | None) -> "Blocks":
         """The same with distances and missing values as they would be in this phase."""
@@ -203,7 +209,7 @@ class BlockSums:
     """Whether each block is as long as a window."""
     usual: Matrix | None = None
     """The class mix that is usual at the time of each, by the others; None where that of all others is."""
-    season: Usual | None = None
+    season: UsualValues | None = None
     """What is usual of a mean of the map at a time, beyond its class mix, and is not in the sums."""
 
     @classmethod

@@ -19,7 +19,7 @@ from monitor.arrays import Labels, Matrix, Vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Usual:
+class UsualValues:
     """What is usual of some values beyond what they are at any time: u_f - m."""
 
     of_block: Matrix
@@ -28,15 +28,17 @@ class Usual:
     """Those that occur, and"""
     of_phase: Matrix
     """what is usual then, (phases, values)."""
+    explained: float
+    """How much of the variance between blocks goes with the phase."""
 
     def at(self, phase: int | None) -> Vector:
         """0 in a phase that no block had."""
         known = np.flatnonzero(self.phases == phase)
         return self.of_phase[known[0]] if known.size else np.zeros(self.of_phase.shape[1])
 
-    def of(self, values: Labels) -> "Usual":
+    def of(self, values: Labels) -> "UsualValues":
         """Of some of the values."""
-        return Usual(self.of_block[:, values], self.phases, self.of_phase[:, values])
+        return UsualValues(self.of_block[:, values], self.phases, self.of_phase[:, values], self.explained)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,13 +53,13 @@ class Phases:
         """The same of some of the blocks."""
         return Phases(self.of_block[blocks], self.stretch[blocks])
 
-    def usual(self, values: Matrix) -> Usual:
+    def usual(self, values: Matrix) -> UsualValues:
         """Of values of the blocks, (blocks, values)."""
         phases, number = np.unique(self.of_block, return_inverse=True)
         sums, blocks = _by(number, values, phases.size), np.bincount(number)
         means = sums / blocks[:, None]
         mean = means.mean(axis=0)
-        believed = _believed(values, means, number, blocks)
+        believed, explained = _believed(values, means, number, blocks)
         stretches, stretch = np.unique(self.stretch, return_inverse=True)
         cell = stretch * phases.size + number
         own = _by(cell, values, stretches.size * phases.size)
@@ -65,7 +67,7 @@ class Phases:
         of_others = (sums[number] - own[cell]) / np.maximum(left, 1)[:, None]
         # Of a phase that came once the others know nothing.
         others = np.where(left[:, None] > 0, believed * (of_others - mean), 0.0)
-        return Usual(others, phases, believed * (means - mean))
+        return UsualValues(others, phases, believed * (means - mean), explained)
 
 
 def _by(number: Labels, values: Matrix, groups: int) -> Matrix:
@@ -75,13 +77,14 @@ def _by(number: Labels, values: Matrix, groups: int) -> Matrix:
     return sums
 
 
-def _believed(values: Matrix, means: Matrix, number: Labels, blocks: Labels) -> float:
-    """B."""
+def _believed(values: Matrix, means: Matrix, number: Labels, blocks: Labels) -> tuple[float, float]:
+    """B, and how much of the variance goes with the phase."""
     phases, free = len(means), len(values) - len(means)
     total = values.var(axis=0)
     varied = total > 0
     if phases < 2 or free <= 0 or not varied.any():
-        return 0.0
+        return 0.0, 0.0
     within = (((values - means[number]) ** 2).sum(axis=0)[varied] / total[varied]).mean() / free
     between = (means.var(axis=0, ddof=1)[varied] / total[varied]).mean()
-    return max(1.0 - float(within * (1 / blocks).mean() / between), 0.0) if between > 0 else 0.0
+    believed = max(1.0 - float(within * (1 / blocks).mean() / between), 0.0) if between > 0 else 0.0
+    return believed, max(1.0 - float(within) * (len(values) - 1) / len(values), 0.0)
