@@ -178,7 +178,7 @@ def _compare_numbers(
     found: ComparedColumns, seen: SeenColumns, columns: KnownColumns, priors: Vector, spread: Matrix | None
 ) -> None:
     at = columns.numbers_at
-    n, kept = seen.numbers.present, np.array([column.values.size for column in columns.numbers])
+    n, kept = seen.numbers.present, columns.kept
     sizes = categories.effective_sizes(columns.class_counts[at], priors * (1 - columns.missing[at]))
     if spread is not None:
         by_mix = np.maximum(np.einsum("jyk,yz,jzk->jk", columns.by_class, spread, columns.by_class), 0.0).max(axis=1)

@@ -95,7 +95,7 @@ class Places:
         order = 2 * (at + self.starts) - self.equal(at, columns)
         return np.bincount(order[~np.isnan(columns)], minlength=2 * self.fence.size)
 
-    def some(self, columns: slice) -> "Places":
+    def some(self, columns: slice | Labels) -> "Places":
         """Those of some of the columns."""
         mine = {name: getattr(self, name)[columns] for name in PER_COLUMN}
         return replace(self, **mine)

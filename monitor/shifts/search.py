@@ -66,6 +66,6 @@ def _without(looked: Looked, reference: Prepared, columns: frozenset[int]) -> Ma
         return None
     mean: Vector = looked.mean[at] * reference.moments.scale[at]
     if blind is not None and looked.standardised is not None:
-        mean = np.concatenate([mean, blind(looked.standardised).mean(axis=0, dtype=np.float64)])
+        mean = np.concatenate([mean, blind.mean(looked.standardised)])
     match = fit.match(moments, mean / moments.scale, looked.events)
     return match if match.identified else None

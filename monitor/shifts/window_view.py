@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.arrays import Matrix, Vector, column_sums
+from monitor.arrays import Labels, Matrix, Vector, column_sums
 from monitor.shifts.columns import KnownColumns, SortedColumn
 from monitor.shifts.feature_map import category_cells, ranked_posteriors
 from monitor.shifts.prepared import Prepared
@@ -68,14 +68,23 @@ def look(window: Window, reference: Prepared) -> Looked:
     return replace(looked, mean=_mean(looked, scores, joint, reference))
 
 
-def with_features(looked: Looked, table: Matrix, moved: Mapping[int, Vector], reference: Prepared) -> Looked:
-    """The same window with other values in some numeric features: what it would be without a shift of those."""
+def mean_with(looked: Looked, table: Matrix, moved: Mapping[int, Vector], reference: Prepared) -> Vector:
+    """The mean of the map of a window with other values in some numeric features: what it would be without a shift of
+    those. The scores, which would be others too, are as they came."""
     values = np.array(coarsened_table(table, reference.resolution.features))
     for j, column in moved.items():
         values[:, j] = coarsened(column, reference.resolution.features[j])
-    standardised = None if reference.projections is None else reference.projections.standardised(values)
-    changed = replace(looked, features=seen_columns(reference.features, values), standardised=standardised)
-    return replace(changed, mean=_mean(changed, None, _joint_mean(standardised, reference), reference))
+    features, columns = reference.features, list(moved)
+    rows = np.array([features.row_of[j] for j in columns])
+    placed = place(features.places.some(rows), values.T[columns])
+    of_moved = dict(zip(columns, polynomial_sums(placed, features.kept[rows]) / looked.events, strict=True))
+    mean, scale = np.array(looked.mean), reference.moments.scale
+    for block in reference.blocks:
+        if block.kind == "feature" and block.index in of_moved:
+            mean[block.at] = of_moved[block.index] / scale[block.at]
+        elif block.kind == "joint" and reference.projections is not None:
+            mean[block.at] = reference.projections.mean(reference.projections.standardised(values)) / scale[block.at]
+    return mean
 
 
 def seen_columns(columns: KnownColumns, table: Matrix) -> SeenColumns:
@@ -114,7 +123,7 @@ def _joint_mean(standardised: NDArray[np.float32] | None, reference: Prepared) -
     """Of the cosines."""
     if standardised is None or reference.projections is None:
         return None
-    return np.asarray(reference.projections(standardised).mean(axis=0, dtype=np.float64))
+    return reference.projections.mean(standardised)
 
 
 def _mean(looked: Looked, scores: Vector | None, joint: Vector | None, reference: Prepared) -> Vector:
@@ -122,9 +131,9 @@ def _mean(looked: Looked, scores: Vector | None, joint: Vector | None, reference
     where the window lacks what a block needs."""
     mean = np.full(reference.moments.scale.size, np.nan)
     if scores is not None and ranked_posteriors(len(reference.posteriors)):
-        of_scores = polynomial_sums(looked.posteriors.numbers, reference.posteriors) / looked.events
+        of_scores = polynomial_sums(looked.posteriors.numbers, reference.posteriors.kept) / looked.events
     if looked.features is not None:
-        of_inputs = polynomial_sums(looked.features.numbers, reference.features) / looked.events
+        of_inputs = polynomial_sums(looked.features.numbers, reference.features.kept) / looked.events
     for block in reference.blocks:
         if block.kind == "posterior" and scores is not None:
             mean[block.at] = scores[: block.at.stop - block.at.start] if block.index < 0 else of_scores[block.index]
@@ -139,12 +148,12 @@ def _mean(looked: Looked, scores: Vector | None, joint: Vector | None, reference
     return mean / reference.moments.scale
 
 
-def polynomial_sums(placed: Placed, columns: KnownColumns) -> Matrix:
+def polynomial_sums(placed: Placed, kept: Labels) -> Matrix:
     """Both polynomials, summed over a window's values, a row for each number; a missing value counts as 0.
 
     With r twice a value's mid-rank, of m: sum (r/m - 1)^2 = sum r^2 / m^2 - 2 sum r / m + n; whole numbers, exact.
+    `kept` are how many values the reference keeps of each number.
     """
-    kept = np.array([column.values.size for column in columns.numbers], dtype=np.int64)
     m, n = np.maximum(kept, 1), placed.present
     first, second = placed.rank_sums(kept)
     centred = first / m - n
