@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from monitor.arrays import Flags, Matrix, Vector
+from monitor.arrays import Flags, Matrix, Vector, present
 from monitor.shifts import covariates, fit, prepared, search
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
@@ -95,15 +95,14 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     """
     left_out, window = window.left_out, window.alone()
     rows = looked.look(window, reference)
-    distances = _distances(rows, reference)
     seen = of_whole = rows if left_out is None else looked.look_at_all(window, rows, left_out, reference)
     whole = _matched(seen, reference)
-    if _misfits(whole, level) and (strays := _strays(distances, reference)) is not None:
+    if _misfits(whole, level) and (strays := _strays(rows, reference)) is not None:
         of_whole = rows
         whole = _matched(looked.look(window.take(~strays), reference), reference)
     tested = moves.of_features(seen, reference, whole.priors, level)
     fits = not _misfits(whole, level) and not any(move.moved for move in tested)
-    rest = None if fits else _rest(rows, distances, reference, tested, whole, level)
+    rest = None if fits else _rest(rows, reference, tested, whole, level)
     if rest is not None:
         tested = moves.of_features(seen, reference, rest.match.priors, level, rest.match.covariance)
         if not rest.left_out and whole.p_value >= SUSPICION:
@@ -117,8 +116,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     if not fits and window.features is not None:
         explanations, mapped = _explained(rows, window.features, reference, tested, priors, level=level)
     unknown = None
-    if reference.landscape is not None and distances is not None:
-        unknown = novelty(reference.landscape, distances, priors)
+    if reference.landscape is not None and rows.distances is not None:
+        unknown = novelty(reference.landscape, rows.distances, priors)
         # What is no more than sampling makes of it is not more than time does either: a millisecond saved.
         if (held := reference.hold_out) is not None and unknown.p_value < UNKNOWN_LEVEL:
             unknown = between_blocks(unknown, reference.landscape, reference.labels, held)
@@ -177,22 +176,15 @@ def _misfits(match: Match, level: float) -> bool:
     return match.p_value < level and match.effect >= FIT_FLOOR
 
 
-def _distances(seen: Looked, reference: Prepared) -> Vector | None:
-    """How far each event lies from the classes; None where there is nothing to say so by."""
-    if reference.landscape is None or seen.standardised is None:
-        return None
-    return reference.landscape.distances(seen.standardised)
-
-
-def _strays(distances: Vector | None, reference: Prepared) -> Flags | None:
+def _strays(seen: Looked, reference: Prepared) -> Flags | None:
     """Events farther out than all of the reference's, where there are some and too few to count.
 
     No law of the fit can know them: one height of a thousand that was typed wrongly lies where the cosines of nearly
     collinear features hardly vary, and moved the match by seven standard deviations.
     """
-    if reference.landscape is None or distances is None:
+    if reference.landscape is None or seen.distances is None:
         return None
-    strays = distances > reference.landscape.scores[-1]
+    strays = seen.distances > reference.landscape.scores[-1]
     return strays if 0 < strays.sum() <= UNKNOWN_FLOOR * strays.size else None
 
 
@@ -256,21 +248,14 @@ def _suspects(tested: tuple[Move, ...]) -> list[int]:
     return [int(j) for j in np.lexsort((-sizes, p_values)) if p_values[j] < SUSPICION]
 
 
-def _rest(
-    seen: Looked,
-    distances: Vector | None,
-    reference: Prepared,
-    tested: tuple[Move, ...],
-    whole: Match,
-    level: float,
-) -> Rest | None:
+def _rest(seen: Looked, reference: Prepared, tested: tuple[Move, ...], whole: Match, level: float) -> Rest | None:
     """What fits: all inputs without the scores if none of them moved, else the inputs but for a few."""
     alone = search.inputs_alone(seen, reference)
     if alone is not None:
         at_their_mix = moves.of_features(seen, reference, alone.match.priors, level, alone.match.covariance)
         if not any(move.moved for move in at_their_mix):
             return alone
-    suspects = dict.fromkeys([*_suspects(tested), *_farthest_out(seen, distances, reference, whole)])
+    suspects = dict.fromkeys([*_suspects(tested), *_farthest_out(seen, reference, whole)])
     return search.rest(seen, reference, list(suspects), level)
 
 
@@ -286,15 +271,15 @@ def _inputs_differ(seen: Looked, reference: Prepared, tested: tuple[Move, ...], 
     return match is not None and _misfits(match, level)
 
 
-def _farthest_out(seen: Looked, distances: Vector | None, reference: Prepared, whole: Match) -> list[int]:
+def _farthest_out(seen: Looked, reference: Prepared, whole: Match) -> list[int]:
     """The feature that sets events beyond all classes apart the most.
 
     A column that is 0 for 96 events of 100 may come in another unit without its distribution moving far: no test of
     its own sees that, but what is not 0 lies where nothing was.
     """
-    if reference.landscape is None or reference.projections is None or seen.standardised is None or distances is None:
+    if reference.landscape is None or reference.projections is None or seen.standardised is None:
         return []
-    beyond = novelty(reference.landscape, distances, whole.priors).beyond
+    beyond = novelty(reference.landscape, present(seen.distances, "distances"), whole.priors).beyond
     if not beyond.any():
         return []
     apart = np.abs(np.median(seen.standardised[beyond], axis=0))

@@ -183,9 +183,7 @@ def mapped_rows(rows: HoldOut, reference: Prepared) -> Matrix:
     return np.concatenate([part for *_, part in parts], axis=1)
 
 
-def _sampled_moments(
-    rows: Matrix, reference: Prepared, picked: Flags | None = None, *, varied: bool = True
-) -> Moments:
+def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | None = None, *, varied: bool = True) -> Moments:
     """The moments of the mapped rows of the sample, or of some of them."""
     classes, held = reference.class_counts.size, reference.hold_out
     labels = reference.labels if picked is None else np.where(picked, reference.labels, -1)

@@ -6,6 +6,7 @@ of which only a sample of the rows is kept, whatever can be counted is counted o
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from monitor.arrays import Labels, Matrix, Vector, column_sums
 from monitor.shifts.columns import KnownColumns, SortedColumn
 from monitor.shifts.feature_map import category_cells, ranked_posteriors
+from monitor.shifts.novelty import Landscape
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.ranks import Placed, PlacedCounts, place
 from monitor.shifts.resolution import SINGLE, coarsened, coarsened_table
@@ -20,10 +22,12 @@ from monitor.shifts.tallied import category_counts, tallied
 from monitor.windows import Tally, Window
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SeenColumns:
     """Where a window's columns stand in the reference."""
 
+    known: KnownColumns
+    """Those of the reference."""
     events: int
     numbers: Placed
     """A row for each column that is a number."""
@@ -31,16 +35,21 @@ class SeenColumns:
     """Of the others, by column: how often each value occurs."""
     missing: Vector
     """Missing values of each column."""
-    row_of: Mapping[int, int]
-    """Of a number: its row among them."""
 
     def each(self) -> tuple[Placed | Vector, ...]:
         """Of each column what was seen, in the order of the table."""
-        columns = range(self.missing.size)
-        return tuple(self.numbers.of(self.row_of[j]) if j in self.row_of else self.categories[j] for j in columns)
+        columns, row_of = range(self.missing.size), self.known.row_of
+        return tuple(self.numbers.of(row_of[j]) if j in row_of else self.categories[j] for j in columns)
+
+    @cached_property
+    def plain_distances(self) -> Vector:
+        """D of each number from the reference as it is: the same at whatever mix they are looked at beside."""
+        starts, rising = self.known.rising.starts, self.known.rising_as_it_is
+        upto, below = (rising.take(ranks + starts) for ranks in (self.numbers.upto, self.numbers.below))
+        return self.numbers.distances(upto, below)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Looked:
     """Where a window's columns stand in the reference, and the mean of its feature map."""
 
@@ -51,6 +60,15 @@ class Looked:
     """b, in the reference's scale."""
     standardised: NDArray[np.float32] | None
     """Of the rows."""
+    landscape: Landscape | None
+    """Where the reference's classes lie."""
+
+    @cached_property
+    def distances(self) -> Vector | None:
+        """How far each row lies from the classes; None where there is nothing to say so by."""
+        if self.landscape is None or self.standardised is None:
+            return None
+        return self.landscape.distances(self.standardised)
 
 
 def look(window: Window, reference: Prepared) -> Looked:
@@ -62,7 +80,7 @@ def look(window: Window, reference: Prepared) -> Looked:
         features = seen_columns(reference.features, table)
         if reference.projections is not None:
             standardised = reference.projections.standardised(table)
-    looked = Looked(window.events, posteriors, features, np.zeros(0), standardised)
+    looked = Looked(window.events, posteriors, features, np.zeros(0), standardised, reference.landscape)
     scores = column_sums(window.posteriors)[:-1] / window.events
     joint = _joint_mean(standardised, reference)
     return replace(looked, mean=_mean(looked, scores, joint, reference))
@@ -96,7 +114,7 @@ def seen_columns(columns: KnownColumns, table: Matrix) -> SeenColumns:
     counted = {j: counts.astype(np.float64) for j, counts in category_counts(columns, table).items()}
     for j, counts in counted.items():
         missing[j] = len(table) - counts.sum()
-    return SeenColumns(len(table), placed, counted, missing, columns.row_of)
+    return SeenColumns(columns, len(table), placed, counted, missing)
 
 
 def look_at_all(window: Window, rows: Looked, left_out: Tally, reference: Prepared) -> Looked:
@@ -106,16 +124,16 @@ def look_at_all(window: Window, rows: Looked, left_out: Tally, reference: Prepar
     together = replace(left_out, numbers={name: own + left_out.numbers[name] for name, own in counted.items()})
     events, numbers = window.events + left_out.events, together.numbers
     scores = PlacedCounts.of_counts(reference.posteriors.places, numbers["scores"])
-    posteriors = SeenColumns(events, scores, {}, np.zeros(len(reference.posteriors)), reference.posteriors.row_of)
+    posteriors = SeenColumns(reference.posteriors, events, scores, {}, np.zeros(len(reference.posteriors)))
     features, columns = None, reference.features
     if rows.features is not None:
         placed = PlacedCounts.of_counts(columns.places, numbers["numbers"])
         ends = np.cumsum([feature.counts.shape[1] for feature in columns.categories.values()])[:-1]
         of_each = np.split(numbers["categories"].astype(np.float64), ends)
         categories = dict(zip(columns.categories, of_each, strict=False))
-        features = SeenColumns(events, placed, categories, numbers["missing"].astype(np.float64), columns.row_of)
+        features = SeenColumns(columns, events, placed, categories, numbers["missing"].astype(np.float64))
     joint = None if rows.standardised is None else together.sum("joint sums") / events
-    looked = Looked(events, posteriors, features, np.zeros(0), rows.standardised)
+    looked = Looked(events, posteriors, features, np.zeros(0), rows.standardised, reference.landscape)
     return replace(looked, mean=_mean(looked, together.sum("score sums") / events, joint, reference))
 
 
