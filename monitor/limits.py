@@ -22,6 +22,10 @@ SAMPLE_ROWS = 20_000
 # Rows whose products are formed at once: 2,048 rows of 37 classes fill half of a 1 MB second-level cache.
 BLOCK_ROWS = 2_048
 
+# Rows whose cosines are taken at once: 64 of each fill 800 kB. Products of matrices are formed up to 24 rows at a time,
+# and round a row that is left over otherwise: 3,072 leave none over, so that parts give the bits of the whole.
+PROJECTED_ROWS = 3_072
+
 # The longest record that is looked at: Kafka's own default for a message, 1 MiB.
 RECORD_BYTES = 1_048_576
 

@@ -310,6 +310,10 @@ UNKNOWN_FLOOR = 0.01
 LEFT_OUT = 4
 SUSPECTS = 6
 
+# Where the features that are no suspects leave so improbable a misfit, no suspect left out can mend it: T is above 230
+# then, and 150 coordinates may leave 200. Of 559 windows that fitted without some suspects 1.5e-4 was the least.
+HOPELESS = 1e-50
+
 # Unknown mass above one half is no class that came in addition: the stream itself is another one.
 UNKNOWN_CEILING = 0.5
 

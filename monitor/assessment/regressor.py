@@ -123,7 +123,7 @@ def assess_regression(
     family = level / 2
     enough = kept.events >= MINIMUM_EVENTS
     compared = _compared(kept, reference) if enough else None
-    moved = () if compared is None else _moves(*compared, family)
+    moved = () if compared is None else _moves(compared, family)
     elsewhere = tuple(j - len(moved) for j, move in enumerate(moved) if move.moved)
     like_holdout = partial(_like_holdout, reference, elsewhere) if elsewhere else None
     relation = relation_found(evidence_of(kept), reference, family, by, like_holdout)
@@ -154,7 +154,7 @@ def assess_regression(
         recalibration=implied(relation, reference, validity),
         reference_version=reference.version,
         quality=_quality(kept, compared, moved),
-        sketches=_sketches(*compared, moved) if compared is not None and sketches else None,
+        sketches=_sketches(compared, moved) if compared is not None and sketches else None,
     )
     return as_far_as_seen(assessment)
 
@@ -194,11 +194,10 @@ def _resolutions(window: Window, reference: RelationReference) -> tuple[int, ...
     return common_features(table, _written(reference)[-table.shape[1] :])
 
 
-def _compared(window: Window, reference: RelationReference) -> tuple[KnownColumns, SeenColumns]:
-    """The features, where events carry them, and last the predictions: of the reference, and counted of a window."""
+def _compared(window: Window, reference: RelationReference) -> SeenColumns:
+    """The features, where events carry them, and last the predictions."""
     resolutions = _resolutions(window, reference)
-    columns = _prepared(reference, resolutions)
-    return columns, seen_columns(columns, coarsened_table(_table(window, reference), resolutions))
+    return seen_columns(_prepared(reference, resolutions), coarsened_table(_table(window, reference), resolutions))
 
 
 def _like_holdout(reference: RelationReference, moved: tuple[int, ...], evidence: Window) -> Vector:
@@ -208,26 +207,25 @@ def _like_holdout(reference: RelationReference, moved: tuple[int, ...], evidence
     return balancing_weights([known[j] for j in columns], table[:, columns])
 
 
-def _moves(columns: KnownColumns, seen: SeenColumns, level: float) -> tuple[Move, ...]:
+def _moves(seen: SeenColumns, level: float) -> tuple[Move, ...]:
     """Every feature and last the predictions, corrected for one another."""
-    return moves.corrected(moves.compared(seen, columns, ALL), level)
+    return moves.corrected(moves.compared(seen, ALL), level)
 
 
-def _quality(window: Window, compared: tuple[KnownColumns, SeenColumns] | None, moved: tuple[Move, ...]) -> DataQuality:
+def _quality(window: Window, compared: SeenColumns | None, moved: tuple[Move, ...]) -> DataQuality:
     """Of the features: predictions are nobody else's data."""
     columns: list[ColumnQuality] = []
     if compared is not None and window.features is not None:
-        known, seen = compared
-        columns = qualities(known.each[:-1], seen.each()[:-1], window.features)
+        columns = qualities(compared.known.each[:-1], compared.each()[:-1], window.features)
     missing = int(np.isnan(window.features).sum()) if columns and window.features is not None else 0
     rejected = rejected_share(window.events, window.counts)
     return data_quality([move.name for move in moved[:-1]], columns, window.events, missing, rejected)
 
 
-def _sketches(columns: KnownColumns, seen: SeenColumns, moved: tuple[Move, ...]) -> Sketches:
+def _sketches(seen: SeenColumns, moved: tuple[Move, ...]) -> Sketches:
     names, far = [move.name for move in moved], [move.distance for move in moved]
     features, predictions = (
-        SketchedColumns(names[part], columns.each[part], seen.each()[part], far[part])
+        SketchedColumns(names[part], seen.known.each[part], seen.each()[part], far[part])
         for part in (slice(None, -1), slice(-1, None))
     )
     return sketched(features, predictions, ALL)

@@ -113,6 +113,11 @@ class KnownColumns:
         return {j: column for j, column in enumerate(self.each) if isinstance(column, FeatureProfile)}
 
     @cached_property
+    def kept(self) -> Labels:
+        """How many values are kept of each number."""
+        return np.array([column.values.size for column in self.numbers], dtype=np.int64)
+
+    @cached_property
     def places(self) -> Places:
         """Of the numbers."""
         return side_by_side([column.places for column in self.numbers])

@@ -241,7 +241,7 @@ def _sample(values: ArrayLike, name: str, weights: ArrayLike | None = None) -> t
     if v.shape != x.shape or not np.all((v >= 0) & np.isfinite(v)):
         raise InputError(f"weights: want one finite weight of at least 0 per {name} value, got shape {v.shape}")
     kept &= v > 0
-    x, v = x[kept], v[kept]
+    x, v = (x, v) if kept.all() else (x[kept], v[kept])
     if not _ascends(x):
         order = np.argsort(x, kind="stable")
         x, v = x[order], v[order]
@@ -311,10 +311,11 @@ def _fits(pair: _Comparison, line: Line | None) -> bool:
 
 def _corrected(pair: _Comparison, line: Line) -> _TestOutcome:
     """The test after the window was taken back along a line; most wrong lines show at a few values."""
-    values = _ascending(InputMap("linear", *line).map(pair.window.values))
+    back = InputMap("linear", *line)
+    values = pair.window.values[::-1] if back.decreasing else pair.window.values
     ranks = np.arange(0, values.size, max(1, values.size // GLANCES))
-    glance = pair.glance(_onto_atoms(values[ranks], pair), ranks)
-    return glance if glance.rejects else pair.test(_onto_atoms(values, pair))
+    glance = pair.glance(_onto_atoms(back.map(values[ranks]), pair), ranks)
+    return glance if glance.rejects else pair.test(_onto_atoms(back.map(values), pair))
 
 
 def _lines(pair: _Comparison, *, decreasing: bool) -> list[Line]:

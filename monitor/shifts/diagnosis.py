@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from monitor.arrays import Flags, Matrix, Vector
+from monitor.arrays import Flags, Matrix, Vector, present
 from monitor.shifts import covariates, fit, prepared, search
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
@@ -116,8 +116,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     if not fits and window.features is not None:
         explanations, mapped = _explained(rows, window.features, reference, tested, priors, level=level)
     unknown = None
-    if reference.landscape is not None and rows.standardised is not None:
-        unknown = novelty(reference.landscape, rows.standardised, priors)
+    if reference.landscape is not None and rows.distances is not None:
+        unknown = novelty(reference.landscape, rows.distances, priors)
         # What is no more than sampling makes of it is not more than time does either: a millisecond saved.
         if (held := reference.hold_out) is not None and unknown.p_value < UNKNOWN_LEVEL:
             unknown = between_blocks(unknown, reference.landscape, reference.labels, held)
@@ -188,9 +188,9 @@ def _strays(seen: Looked, reference: Prepared) -> Flags | None:
     No law of the fit can know them: one height of a thousand that was typed wrongly lies where the cosines of nearly
     collinear features hardly vary, and moved the match by seven standard deviations.
     """
-    if reference.landscape is None or seen.standardised is None:
+    if reference.landscape is None or seen.distances is None:
         return None
-    strays = reference.landscape.distances(seen.standardised) > reference.landscape.scores[-1]
+    strays = seen.distances > reference.landscape.scores[-1]
     return strays if 0 < strays.sum() <= UNKNOWN_FLOOR * strays.size else None
 
 
@@ -211,7 +211,8 @@ def _lies_with_one_feature(unknown: Novelty, rest: Rest | None, seen: Looked, re
     if blind is None:
         return True
     columns, landscape = blind
-    seen_by_blind = novelty(landscape, np.ascontiguousarray(seen.standardised[:, columns]), rest.match.priors)
+    distances = landscape.distances(np.ascontiguousarray(seen.standardised[:, columns]))
+    seen_by_blind = novelty(landscape, distances, rest.match.priors)
     return seen_by_blind.mass < unknown.mass / 2
 
 
@@ -284,7 +285,7 @@ def _farthest_out(seen: Looked, reference: Prepared, whole: Match) -> list[int]:
     """
     if reference.landscape is None or reference.projections is None or seen.standardised is None:
         return []
-    beyond = novelty(reference.landscape, seen.standardised, whole.priors).beyond
+    beyond = novelty(reference.landscape, present(seen.distances, "distances"), whole.priors).beyond
     if not beyond.any():
         return []
     apart = np.abs(np.median(seen.standardised[beyond], axis=0))
@@ -348,9 +349,9 @@ def _mapped(seen: Looked, table: Matrix, reference: Prepared, explanations: Mapp
     }
     if not maps or len(maps) < len(explanations):
         return None
-    back = looked.with_features(seen, table, maps, reference)
+    mean = looked.mean_with(seen, table, maps, reference)
     at = fit.coordinates(reference.blocks, "feature", "joint")
-    return fit.match(prepared.part(reference, tuple(at.tolist())), back.mean[at], seen.events, seen.phase)
+    return fit.match(prepared.part(reference, tuple(at.tolist())), mean[at], seen.events, seen.phase)
 
 
 def _mix(seen: Looked, whole: Match, rest: Rest | None, reference: Prepared, usual: UsualMix | None) -> Tested:

@@ -77,7 +77,7 @@ def of_features(
     """All features at this class mix; `spread` is the mix's covariance where it was learnt from other features."""
     if looked.features is None:
         return ()
-    found = compared(looked.features, reference.features, priors, spread)
+    found = compared(looked.features, priors, spread)
     if not varied(reference):  # else events are not independent, and blocks have their own laws
         _judge_unusual(found, reference, priors, spread)
     found = _beyond_blocks(found, distance_laws(reference, looked.phase), reference.features, priors)
@@ -88,13 +88,14 @@ def of_features(
 
 def of_posteriors(looked: Looked, reference: Prepared, priors: Vector, level: float) -> tuple[Move, ...]:
     """All posteriors at this class mix."""
-    found = compared(looked.posteriors, reference.posteriors, priors)
+    found = compared(looked.posteriors, priors)
     return corrected(_beyond_blocks(found, score_laws(reference, looked.phase), reference.posteriors, priors), level)
 
 
-def compared(seen: SeenColumns, columns: KnownColumns, priors: Vector, spread: Matrix | None = None) -> ComparedColumns:
+def compared(seen: SeenColumns, priors: Vector, spread: Matrix | None = None) -> ComparedColumns:
     """All columns at this class mix, before any correction for having looked at others."""
-    number, events = len(columns), seen.events
+    columns, events = seen.known, seen.events
+    number = len(columns)
     expected = np.array([priors @ missing for missing in columns.missing])
     found = ComparedColumns(
         names=tuple(column_name(column) for column in columns),
@@ -110,9 +111,9 @@ def compared(seen: SeenColumns, columns: KnownColumns, priors: Vector, spread: M
         n=np.zeros(number, dtype=np.int64),
     )
     if columns.numbers:
-        _compare_numbers(found, seen, columns, priors, spread)
+        _compare_numbers(found, seen, priors, spread)
     for j in columns.categories:
-        _compare_category(found, j, seen, columns, priors)
+        _compare_category(found, j, seen, priors)
     return found
 
 
@@ -174,29 +175,25 @@ def corrected(found: ComparedColumns, level: float) -> tuple[Move, ...]:
     return tuple(Move(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
 
 
-def _compare_numbers(
-    found: ComparedColumns, seen: SeenColumns, columns: KnownColumns, priors: Vector, spread: Matrix | None
-) -> None:
+def _compare_numbers(found: ComparedColumns, seen: SeenColumns, priors: Vector, spread: Matrix | None) -> None:
+    columns = seen.known
     at = columns.numbers_at
-    n, kept = seen.numbers.present, np.array([column.values.size for column in columns.numbers])
+    n, kept = seen.numbers.present, columns.kept
     sizes = categories.effective_sizes(columns.class_counts[at], priors * (1 - columns.missing[at]))
     if spread is not None:
         by_mix = np.maximum(np.einsum("jyk,yz,jzk->jk", columns.by_class, spread, columns.by_class), 0.0).max(axis=1)
         # A Kolmogorov distance of a Gaussian process is governed by its largest variance, which is 1/4 per value; an
         # uncertain mix adds that of F_r(x) = sum_y p_y F_y(x): max_x F(x)' V F(x).
         sizes = np.divide(1.0, 1 / np.maximum(sizes, 1e-300) + 4 * by_mix, out=sizes, where=sizes > 0)
-    ranks, rising = (seen.numbers.upto, seen.numbers.below), columns.rising
-    plain = seen.numbers.distances(*(columns.rising_as_it_is.take(at + rising.starts) for at in ranks))
-    beyond = seen.numbers.distances(*rising.at(columns.weights(priors), *ranks))
+    plain = seen.plain_distances
+    beyond = seen.numbers.distances(*columns.rising.at(columns.weights(priors), seen.numbers.upto, seen.numbers.below))
     p_values = ks.series_p([plain, beyond], [columns.class_counts[at].sum(axis=1), sizes], n)
     found.n[at], found.plain_distance[at], found.distance[at], found.statistic[at] = n, plain, beyond, beyond
     found.plain_p[at], found.p_value[at] = np.where((n > 0) & (kept > 0), p_values, 1.0)
 
 
-def _compare_category(
-    found: ComparedColumns, at: int, seen: SeenColumns, columns: KnownColumns, priors: Vector
-) -> None:
-    counts, profile = seen.categories[at], columns.categories[at]
+def _compare_category(found: ComparedColumns, at: int, seen: SeenColumns, priors: Vector) -> None:
+    counts, profile = seen.categories[at], seen.known.categories[at]
     as_it_is = profile.class_counts / max(profile.class_counts.sum(), 1)
     plain = categories.chi_square(counts, profile.counts, as_it_is)
     weighted = categories.chi_square(counts, profile.counts, priors * (1 - profile.missing))

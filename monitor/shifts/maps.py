@@ -140,5 +140,4 @@ def _middle_of_ties(keys: Vector, values: Vector) -> tuple[Vector, Vector]:
 def _interpolate(x: Vector, knots: Vector, values: Vector, slope: float) -> Vector:
     """Piecewise linear between the knots; parallel to the fitted line outside what the window showed."""
     inside = np.interp(x, knots, values)
-    outside = np.where(x < knots[0], x - knots[0], np.where(x > knots[-1], x - knots[-1], 0.0))
-    return inside + slope * outside
+    return inside + slope * (x - np.clip(x, knots[0], knots[-1]))

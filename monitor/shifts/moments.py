@@ -85,10 +85,11 @@ def moments_of(mapped: Matrix, labels: Labels, source_priors: Vector, fold: Labe
     To the scatter of each class one row is added that falls anywhere in every coordinate: what n rows have never shown
     may still be the next one, with probability about 1/n (Laplace). Without it a class whose coordinates are constant
     in the hold-out sample, such as one that the model always tells apart, would take the first exception for a shift.
-    `fold` is that of each row, -1 for none.
+    `fold` is that of each row, -1 for none; a row whose label is -1 takes no part.
     """
     classes, coordinates = source_priors.size, mapped.shape[1]
-    counts = np.bincount(labels, minlength=classes).astype(np.float64)
+    some = np.flatnonzero(labels >= 0)
+    counts = np.bincount(labels[some], minlength=classes).astype(np.float64)
     folds = 0 if fold is None else FOLDS
     means = np.zeros((classes, coordinates))
     scatter = np.zeros((classes, coordinates, coordinates))
@@ -98,12 +99,12 @@ def moments_of(mapped: Matrix, labels: Labels, source_priors: Vector, fold: Labe
         if not rows.shape[0]:
             continue
         means[y] = rows.mean(axis=0)
-        centred = rows - means[y]
+        rows -= means[y]
         if fold is None:
-            scatter[y] += centred.T @ centred
+            scatter[y] += rows.T @ rows
             continue
         for g in range(-1, folds):
-            own = centred[fold[labels == y] == g]
+            own = rows[fold[labels == y] == g]
             of_fold = own.T @ own
             scatter[y] += of_fold
             if g >= 0 and len(own):
@@ -115,7 +116,7 @@ def moments_of(mapped: Matrix, labels: Labels, source_priors: Vector, fold: Labe
     scale = np.where(scale > CONSTANT_SPREAD, scale, 1.0)
     means, within = means / scale, _within(scatter, counts) / np.outer(scale, scale)
     covariance = np.tensordot(source_priors, within, axes=1)
-    thin = slice(None, None, max(len(mapped) // KURTOSIS_ROWS, 1))
+    thin = some[:: max(some.size // KURTOSIS_ROWS, 1)]
     kurtosis = _kurtosis(mapped[thin] / scale - means[labels[thin]], covariance)
     without = None
     if folds:

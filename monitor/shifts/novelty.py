@@ -162,9 +162,11 @@ def _unseen_scores(rows: Standardised, labels: Labels, classes: int) -> Vector:
     return scores
 
 
-def novelty(reference: Landscape, standardised: Standardised, priors: Vector) -> Novelty:
-    """The mass beyond the reference, at the tail threshold that shows it best; one-sided, corrected for the choice."""
-    distances = reference.distances(standardised)
+def novelty(reference: Landscape, distances: Vector, priors: Vector) -> Novelty:
+    """The mass beyond the reference, at the tail threshold that shows it best; one-sided, corrected for the choice.
+
+    `distances` are s(x) of the window's events.
+    """
     n = distances.size
     m = effective_size(reference.counts, priors)
     best = Novelty(0.0, 0.0, 0.0, 1.0, np.inf, np.zeros(n, dtype=np.bool_), distances, n)

@@ -141,7 +141,7 @@ def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Proje
     if reference.projections is not None and reference.standardised is not None:
         blind = reference.projections.without(columns)
         rows = np.concatenate([rows, blind(reference.standardised).astype(np.float64)], axis=1)
-    return at, blind, _sampled_moments(rows, reference, slice(None))
+    return at, blind, _sampled_moments(rows, reference)
 
 
 @lru_cache(maxsize=RARELY_READY)
@@ -173,8 +173,7 @@ def _near(reference: Prepared, threshold: float) -> Flags:
 
 def inside(reference: Prepared, threshold: float, *, varied: bool) -> Moments:
     """The moments of the sample's rows within a distance of the classes, by blocks where these differ."""
-    near = _near(reference, threshold)
-    return _sampled_moments(reference.rows[near], reference, near, varied=varied)
+    return _sampled_moments(reference.rows, reference, _near(reference, threshold), varied=varied)
 
 
 def mapped_rows(rows: HoldOut, reference: Prepared) -> Matrix:
@@ -184,13 +183,16 @@ def mapped_rows(rows: HoldOut, reference: Prepared) -> Matrix:
     return np.concatenate([part for *_, part in parts], axis=1)
 
 
-def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | slice, *, varied: bool = True) -> Moments:
-    """The moments of mapped rows that are those of the sample, or some of them."""
-    labels, classes, held = reference.labels[picked], reference.class_counts.size, reference.hold_out
+def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | None = None, *, varied: bool = True) -> Moments:
+    """The moments of the mapped rows of the sample, or of some of them."""
+    classes, held = reference.class_counts.size, reference.hold_out
+    labels = reference.labels if picked is None else np.where(picked, reference.labels, -1)
     if held is None or not varied:
         return moments_of(rows, labels, reference.source_priors)
-    moments = moments_of(rows, labels, reference.source_priors, held.fold_of_sample[picked])
-    return replace(moments, blocks=BlockSums.reduced(rows, labels, held.of_sample[picked], held, classes))
+    moments = moments_of(rows, labels, reference.source_priors, held.fold_of_sample)
+    some = labels >= 0
+    blocks = BlockSums.reduced(rows[some], labels[some], held.of_sample[some], held, classes)
+    return replace(moments, blocks=blocks)
 
 
 def _posterior(sample: HoldOut, y: int, counts: Vector) -> SortedColumn:

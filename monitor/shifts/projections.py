@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.limits import PROJECTED_ROWS
 from monitor.shifts.profile import FeatureProfile
 from monitor.tolerances import (
     BEHIND_ORIGIN,
@@ -64,6 +65,18 @@ class Projections:
         projected += self.phases
         np.cos(projected, out=projected)
         return projected
+
+    def mean(self, standardised: NDArray[np.float32]) -> Vector:
+        """The mean of the cosines over all rows, which are mapped a part at a time so that they stay in cache.
+
+        Row is added to row, across the parts too: the bits are those of the whole.
+        """
+        sums = np.zeros(self.phases.size)
+        for begin in range(0, len(standardised), PROJECTED_ROWS):
+            cosines = self(standardised[begin : begin + PROJECTED_ROWS]).astype(np.float64)
+            cosines[0] += sums
+            sums = cosines.sum(axis=0)
+        return sums / len(standardised)
 
 
 def unskewed(values: Matrix, origin: Vector, tail: Vector) -> Matrix:

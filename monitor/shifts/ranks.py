@@ -10,7 +10,7 @@ All columns of a table are placed together, those of small windows in one array 
 Notation. u_0 < ... < u_(k-1) the reference's distinct values; the place of x is the number of u_j <= x.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -95,7 +95,7 @@ class Places:
         order = 2 * (at + self.starts) - self.equal(at, columns)
         return np.bincount(order[~np.isnan(columns)], minlength=2 * self.fence.size)
 
-    def some(self, columns: slice) -> "Places":
+    def some(self, columns: slice | Labels) -> "Places":
         """Those of some of the columns."""
         mine = {name: getattr(self, name)[columns] for name in PER_COLUMN}
         return replace(self, **mine)
@@ -128,13 +128,15 @@ class PlacedValues:
         one. Where there is nothing to compare with F_r is NaN, and D is 0.
         """
         columns, values = self.below.shape
-        if not columns or not values:
-            return np.zeros(columns)
+        greatest = np.zeros(columns)
+        if not values:
+            return greatest
         number, n = np.arange(values), np.maximum(self.present, 1)[:, None]
-        farthest = np.maximum((number + 1) / n - upto, below - number / n)
-        if (self.present < values).any():
-            farthest[number >= self.present[:, None]] = 0.0
-        greatest = farthest.max(axis=1)
+        for some in together(columns, values):
+            farthest = np.maximum((number + 1) / n[some] - upto[some], below[some] - number / n[some])
+            if (self.present[some] < values).any():
+                farthest[number >= self.present[some, None]] = 0.0
+            farthest.max(axis=1, out=greatest[some])
         return np.where(greatest > 0, greatest, 0.0)
 
     def rank_sums(self, sizes: Labels) -> tuple[Labels, Labels]:
@@ -265,9 +267,8 @@ def place(reference: Places, columns: Matrix) -> PlacedValues:
     number, values = columns.shape
     below, upto = np.empty(columns.shape, dtype=np.int32), np.empty(columns.shape, dtype=np.int32)
     present = np.full(number, values)
-    together = max(VALUES_PLACED // max(values, 1), 1)
-    for part in (slice(begin, begin + together) for begin in range(0, number, together)):
-        some = reference if together >= number else reference.some(part)
+    for part in together(number, values):
+        some = reference if part == slice(0, number) else reference.some(part)
         rows = np.array(columns[part], order="C")
         # In ascending order looks follow each other through the table.
         rows.sort(axis=1)
@@ -281,6 +282,12 @@ def place(reference: Places, columns: Matrix) -> PlacedValues:
         below[part] = some.upto.take((ordered >> 1) + some.starts)
         upto[part] = some.upto.take((ordered + 1 >> 1) + some.starts)
     return PlacedValues(below, upto, present)
+
+
+def together(columns: int, values: int) -> Iterator[slice]:
+    """Columns of so many values that are worked on at once: what is made of them stays in cache."""
+    size = max(VALUES_PLACED // max(values, 1), 1)
+    return (slice(begin, min(begin + size, columns)) for begin in range(0, columns, size))
 
 
 def _tabled(fence: Vector, upto: Labels, origin: float, low: float, high: float) -> Places:

@@ -6,13 +6,15 @@ of which only a sample of the rows is kept, whatever can be counted is counted o
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.arrays import Matrix, Vector, column_sums
+from monitor.arrays import Labels, Matrix, Vector, column_sums
 from monitor.shifts.columns import KnownColumns, SortedColumn
 from monitor.shifts.feature_map import category_cells, ranked_posteriors
+from monitor.shifts.novelty import Landscape
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.ranks import Placed, PlacedCounts, place
 from monitor.shifts.resolution import SINGLE, coarsened, coarsened_table
@@ -20,10 +22,12 @@ from monitor.shifts.tallied import category_counts, tallied
 from monitor.windows import Tally, Window
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SeenColumns:
     """Where a window's columns stand in the reference."""
 
+    known: KnownColumns
+    """Those of the reference."""
     events: int
     numbers: Placed
     """A row for each column that is a number."""
@@ -31,16 +35,21 @@ class SeenColumns:
     """Of the others, by column: how often each value occurs."""
     missing: Vector
     """Missing values of each column."""
-    row_of: Mapping[int, int]
-    """Of a number: its row among them."""
 
     def each(self) -> tuple[Placed | Vector, ...]:
         """Of each column what was seen, in the order of the table."""
-        columns = range(self.missing.size)
-        return tuple(self.numbers.of(self.row_of[j]) if j in self.row_of else self.categories[j] for j in columns)
+        columns, row_of = range(self.missing.size), self.known.row_of
+        return tuple(self.numbers.of(row_of[j]) if j in row_of else self.categories[j] for j in columns)
+
+    @cached_property
+    def plain_distances(self) -> Vector:
+        """D of each number from the reference as it is: the same at whatever mix they are looked at beside."""
+        starts, rising = self.known.rising.starts, self.known.rising_as_it_is
+        upto, below = (rising.take(ranks + starts) for ranks in (self.numbers.upto, self.numbers.below))
+        return self.numbers.distances(upto, below)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Looked:
     """Where a window's columns stand in the reference, and the mean of its feature map."""
 
@@ -51,8 +60,17 @@ class Looked:
     """b, in the reference's scale."""
     standardised: NDArray[np.float32] | None
     """Of the rows."""
+    landscape: Landscape | None
+    """Where the reference's classes lie."""
     phase: int | None = None
     """When it was in the season that inputs follow; None where they follow none."""
+
+    @cached_property
+    def distances(self) -> Vector | None:
+        """How far each row lies from the classes; None where there is nothing to say so by."""
+        if self.landscape is None or self.standardised is None:
+            return None
+        return self.landscape.distances(self.standardised)
 
 
 def look(window: Window, reference: Prepared) -> Looked:
@@ -65,20 +83,30 @@ def look(window: Window, reference: Prepared) -> Looked:
         if reference.projections is not None:
             standardised = reference.projections.standardised(table)
     phase = None if reference.hold_out is None else reference.hold_out.phase(window.key.start, window.key.end)
-    looked = Looked(window.events, posteriors, features, np.zeros(0), standardised, phase)
+    landscape = reference.landscape
+    looked = Looked(window.events, posteriors, features, np.zeros(0), standardised, landscape, phase)
     scores = column_sums(window.posteriors)[:-1] / window.events
     joint = _joint_mean(standardised, reference)
     return replace(looked, mean=_mean(looked, scores, joint, reference))
 
 
-def with_features(looked: Looked, table: Matrix, moved: Mapping[int, Vector], reference: Prepared) -> Looked:
-    """The same window with other values in some numeric features: what it would be without a shift of those."""
+def mean_with(looked: Looked, table: Matrix, moved: Mapping[int, Vector], reference: Prepared) -> Vector:
+    """The mean of the map of a window with other values in some numeric features: what it would be without a shift of
+    those. The scores, which would be others too, are as they came."""
     values = np.array(coarsened_table(table, reference.resolution.features))
     for j, column in moved.items():
         values[:, j] = coarsened(column, reference.resolution.features[j])
-    standardised = None if reference.projections is None else reference.projections.standardised(values)
-    changed = replace(looked, features=seen_columns(reference.features, values), standardised=standardised)
-    return replace(changed, mean=_mean(changed, None, _joint_mean(standardised, reference), reference))
+    features, columns = reference.features, list(moved)
+    rows = np.array([features.row_of[j] for j in columns])
+    placed = place(features.places.some(rows), values.T[columns])
+    of_moved = dict(zip(columns, polynomial_sums(placed, features.kept[rows]) / looked.events, strict=True))
+    mean, scale = np.array(looked.mean), reference.moments.scale
+    for block in reference.blocks:
+        if block.kind == "feature" and block.index in of_moved:
+            mean[block.at] = of_moved[block.index] / scale[block.at]
+        elif block.kind == "joint" and reference.projections is not None:
+            mean[block.at] = reference.projections.mean(reference.projections.standardised(values)) / scale[block.at]
+    return mean
 
 
 def seen_columns(columns: KnownColumns, table: Matrix) -> SeenColumns:
@@ -90,7 +118,7 @@ def seen_columns(columns: KnownColumns, table: Matrix) -> SeenColumns:
     counted = {j: counts.astype(np.float64) for j, counts in category_counts(columns, table).items()}
     for j, counts in counted.items():
         missing[j] = len(table) - counts.sum()
-    return SeenColumns(len(table), placed, counted, missing, columns.row_of)
+    return SeenColumns(columns, len(table), placed, counted, missing)
 
 
 def look_at_all(window: Window, rows: Looked, left_out: Tally, reference: Prepared) -> Looked:
@@ -100,16 +128,17 @@ def look_at_all(window: Window, rows: Looked, left_out: Tally, reference: Prepar
     together = replace(left_out, numbers={name: own + left_out.numbers[name] for name, own in counted.items()})
     events, numbers = window.events + left_out.events, together.numbers
     scores = PlacedCounts.of_counts(reference.posteriors.places, numbers["scores"])
-    posteriors = SeenColumns(events, scores, {}, np.zeros(len(reference.posteriors)), reference.posteriors.row_of)
+    posteriors = SeenColumns(reference.posteriors, events, scores, {}, np.zeros(len(reference.posteriors)))
     features, columns = None, reference.features
     if rows.features is not None:
         placed = PlacedCounts.of_counts(columns.places, numbers["numbers"])
         ends = np.cumsum([feature.counts.shape[1] for feature in columns.categories.values()])[:-1]
         of_each = np.split(numbers["categories"].astype(np.float64), ends)
         categories = dict(zip(columns.categories, of_each, strict=False))
-        features = SeenColumns(events, placed, categories, numbers["missing"].astype(np.float64), columns.row_of)
+        features = SeenColumns(columns, events, placed, categories, numbers["missing"].astype(np.float64))
     joint = None if rows.standardised is None else together.sum("joint sums") / events
-    looked = Looked(events, posteriors, features, np.zeros(0), rows.standardised, rows.phase)
+    landscape = reference.landscape
+    looked = Looked(events, posteriors, features, np.zeros(0), rows.standardised, landscape, rows.phase)
     return replace(looked, mean=_mean(looked, together.sum("score sums") / events, joint, reference))
 
 
@@ -117,7 +146,7 @@ def _joint_mean(standardised: NDArray[np.float32] | None, reference: Prepared) -
     """Of the cosines."""
     if standardised is None or reference.projections is None:
         return None
-    return np.asarray(reference.projections(standardised).mean(axis=0, dtype=np.float64))
+    return reference.projections.mean(standardised)
 
 
 def _mean(looked: Looked, scores: Vector | None, joint: Vector | None, reference: Prepared) -> Vector:
@@ -125,9 +154,9 @@ def _mean(looked: Looked, scores: Vector | None, joint: Vector | None, reference
     where the window lacks what a block needs."""
     mean = np.full(reference.moments.scale.size, np.nan)
     if scores is not None and ranked_posteriors(len(reference.posteriors)):
-        of_scores = polynomial_sums(looked.posteriors.numbers, reference.posteriors) / looked.events
+        of_scores = polynomial_sums(looked.posteriors.numbers, reference.posteriors.kept) / looked.events
     if looked.features is not None:
-        of_inputs = polynomial_sums(looked.features.numbers, reference.features) / looked.events
+        of_inputs = polynomial_sums(looked.features.numbers, reference.features.kept) / looked.events
     for block in reference.blocks:
         if block.kind == "posterior" and scores is not None:
             mean[block.at] = scores[: block.at.stop - block.at.start] if block.index < 0 else of_scores[block.index]
@@ -142,12 +171,12 @@ def _mean(looked: Looked, scores: Vector | None, joint: Vector | None, reference
     return mean / reference.moments.scale
 
 
-def polynomial_sums(placed: Placed, columns: KnownColumns) -> Matrix:
+def polynomial_sums(placed: Placed, kept: Labels) -> Matrix:
     """Both polynomials, summed over a window's values, a row for each number; a missing value counts as 0.
 
     With r twice a value's mid-rank, of m: sum (r/m - 1)^2 = sum r^2 / m^2 - 2 sum r / m + n; whole numbers, exact.
+    `kept` are how many values the reference keeps of each number.
     """
-    kept = np.array([column.values.size for column in columns.numbers], dtype=np.int64)
     m, n = np.maximum(kept, 1), placed.present
     first, second = placed.rank_sums(kept)
     centred = first / m - n

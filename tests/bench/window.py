@@ -83,7 +83,7 @@ def ks_part(one: Window, ready: Prepared) -> None:
     """Sort, merge, plain and reweighted distance and p-value of every feature."""
     assert one.features is not None
     seen = looked.seen_columns(ready.features, one.features)
-    moves.corrected(moves.compared(seen, ready.features, ready.source_priors), VERDICT_LEVEL)
+    moves.corrected(moves.compared(seen, ready.source_priors), VERDICT_LEVEL)
 
 
 def _sorted(one: Window) -> None:

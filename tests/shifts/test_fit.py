@@ -107,7 +107,7 @@ def test_mass_far_from_every_class_is_counted_and_its_events_are_named():
     window = worlds.window(5000, 2)
     x = np.array(window.features)
     x[:250] = np.array([-6.0, -6.0, 6.0, 6.0]) + np.random.default_rng(0).normal(size=(250, 4))
-    found = novelty(ready.landscape, ready.projections.standardised(x), worlds.PRIORS)
+    found = novelty(ready.landscape, ready.landscape.distances(ready.projections.standardised(x)), worlds.PRIORS)
     assert found.mass == pytest.approx(0.05, abs=0.01)
     assert found.p_value < 1e-10
     assert found.beyond[:250].all()
@@ -116,7 +116,8 @@ def test_mass_far_from_every_class_is_counted_and_its_events_are_named():
 def test_events_of_the_reference_are_no_novelty():
     ready = prepare(worlds.reference())
     window = worlds.window(5000, 3)
-    found = novelty(ready.landscape, ready.projections.standardised(window.features), worlds.PRIORS)
+    distances = ready.landscape.distances(ready.projections.standardised(window.features))
+    found = novelty(ready.landscape, distances, worlds.PRIORS)
     assert found.p_value > 0.001
 
 
