@@ -33,6 +33,11 @@ from monitor.tolerances import (
     WARM_START_ROWS,
 )
 
+FAR_START = 1.0
+"""Shortfall of the log-likelihood, in nats an event, of a start that is left for one inside of the simplex."""
+IMPOSSIBLE = float(np.sqrt(np.finfo(np.float64).tiny))
+"""An event of no more likelihood makes class priors impossible: the square of its inverse is no number."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
@@ -44,6 +49,16 @@ class Problem:
     """Events that each row stands for; None is one each."""
     shrinkage: float = 0.0
     """Pseudo-events of certain class, spread as the source priors, as a share of the events: a Dirichlet prior."""
+
+    @property
+    def least_likelihood(self) -> float:
+        """No event is less likely at the optimum, relative to the source priors; a quarter, against rounding.
+
+        There sum_i g_iy / (pi_y m_i) is at most the number of events, n, for each class, so that m_i is no less than
+        max_y g_iy / pi_y / n, which is 1 / n and more. From points beyond it second-order steps take for ever.
+        """
+        events = len(self.posteriors) if self.weights is None else float(self.weights.sum())
+        return 0.25 / (events * (1.0 + self.shrinkage))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +147,8 @@ def bearers(problem: Problem, near: Local) -> Problem:
 
 
 def climb(problem: Problem, here: Local, tolerance: float, few: Problem | None = None) -> Optimum:
-    if not np.isfinite(here.value):
+    # From a border that events contradict by far, as a thinned start may have ended on, steps hardly lead away.
+    if not here.gap <= FAR_START:
         here = look(problem, 0.99 * here.priors + 0.01 * problem.source_priors)
     gap_before = np.inf
     for iteration in range(1, NEWTON_STEPS + 1):
@@ -151,10 +167,11 @@ def climb(problem: Problem, here: Local, tolerance: float, few: Problem | None =
     return Optimum(here, NEWTON_STEPS, "step limit")
 
 
-def look(problem: Problem, priors: Vector, borrowed: Matrix | None = None) -> Local:
+def look(problem: Problem, priors: Vector, borrowed: Matrix | None = None, least: float = IMPOSSIBLE) -> Local:
     """Value, gradient and curvature at `priors` in one pass over the events, a cache-sized block at a time.
 
-    With a `borrowed` curvature only value and gradient are taken.
+    With a `borrowed` curvature only value and gradient are taken. Priors under which an event has no more than the
+    `least` likelihood relative to the source priors are impossible.
     """
     g, pi = problem.posteriors, problem.source_priors
     events, classes = g.shape
@@ -166,7 +183,7 @@ def look(problem: Problem, priors: Vector, borrowed: Matrix | None = None) -> Lo
     for begin in range(0, events, size):
         block = g[begin : begin + size]
         mixture = block @ ratios
-        if not mixture.min() > 0:
+        if not mixture.min() > least:
             return Local(priors, -np.inf, np.full(classes, np.inf), products)
         weights = None if problem.weights is None else problem.weights[begin : begin + size]
         logs, inverse = np.log(mixture), 1.0 / mixture
@@ -215,9 +232,9 @@ def _step(problem: Problem, here: Local) -> Local | None:
     direction = goal - here.priors
     # The direction sums to zero but for rounding, which near the optimum would drown the promise.
     promised = float((here.multipliers - 1.0) @ direction)
-    length = 1.0
+    length, least = 1.0, problem.least_likelihood
     while length > 1e-6 and promised > 0:
-        there = look(problem, _on_simplex(here.priors + length * direction), curvature)
+        there = look(problem, _on_simplex(here.priors + length * direction), curvature, least)
         if there.value >= here.value + SUFFICIENT_GAIN * length * promised or _closer(there, here):
             return there
         if here.borrowed:

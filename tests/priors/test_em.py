@@ -262,6 +262,18 @@ def test_classes_that_no_event_has_a_share_of_are_absent_without_a_warning() -> 
     assert np.isfinite(estimate.upper).all()
 
 
+@pytest.mark.parametrize("certain", [1e-18, 1e-100, 1e-160, 1e-305])
+@pytest.mark.parametrize("events", [200, 20_000])
+def test_a_few_certain_events_of_classes_that_are_nearly_gone_are_their_shares(certain: float, events: int) -> None:
+    """Posteriors of well separated classes: what one step would make impossible is not stepped to."""
+    labels = np.zeros(events, dtype=np.int64)
+    labels[:6] = np.arange(6) % 3
+    g = np.where(np.eye(3)[labels] > 0, 1.0, certain)
+    estimate = em.maximum_likelihood(g, [0.4, 0.3, 0.3])
+    np.testing.assert_allclose(estimate.priors, np.bincount(labels) / events, atol=1e-9)
+    assert estimate.converged
+
+
 def test_numbers_that_mean_nothing_are_refused_by_name() -> None:
     with pytest.raises(InputError, match="shrinkage: want a finite number"):
         em.maximum_likelihood([[0.5, 0.5]], [0.5, 0.5], shrinkage=np.inf)
