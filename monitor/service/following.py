@@ -51,6 +51,6 @@ class FollowedStates:
 
     def _by_stream(self) -> dict[str, dict[str, Known]]:
         found: dict[str, dict[str, Known]] = {stream: {} for stream in self._streams}
-        for (stream, segment), known in self._known.items():
-            found[stream][segment] = known
+        for stream, segment in self._records.owners:
+            found[stream][segment] = self._known[stream, segment]
         return found

@@ -136,9 +136,9 @@ class StateRecords:
         """By concern and number."""
 
     @property
-    def owners(self) -> frozenset[Whose]:
-        """Of whom anything is known."""
-        return frozenset(self._heads)
+    def owners(self) -> Sequence[Whose]:
+        """Of whom anything is known, in the order in which they first came."""
+        return list(self._heads)
 
     def take(self, records: Iterable[bytes]) -> frozenset[Whose]:
         """Take more records: of whom something else is known now."""

@@ -7,17 +7,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from tests.flink.cluster import FlinkCluster, python, unavailable
-from tests.flink.world import PARTITIONS, SpreadWorld, closed_by_watermark, config
+from tests.flink.watcher import Watcher
+from tests.flink.world import PARTITIONS, STREAM, SpreadWorld, closed_by_watermark, config
 from tests.kafka.apache import Cluster
 from tests.kafka.conftest import require_apache
 from tests.kafka.topics import Broker, read
-from tests.processes import wait_until
+from tests.processes import free_port, wait_until
 
 PATIENCE = 300.0
 STILL = 8.0
@@ -89,11 +91,12 @@ class Run:
 
     def __init__(self, folder: Path, kafka: Cluster, cluster: FlinkCluster) -> None:
         self.kafka, self.cluster = kafka, cluster
-        self._config = folder / "flink.toml"
+        self.config = folder / "flink.toml"
         source = f'url = "kafka://{kafka.bootstrap}/events"\ngroup = "g"'
         topics = 'recalibrations = "feed"\nalarms = "alarms"\ndead_letters = "dead"\nstates = "states"'
-        self._config.write_text(config(source, f'url = "kafka://{kafka.bootstrap}/results"\n{topics}', MOST))
-        self.job = cluster.submit(self._config, "--parallelism", "4")
+        sink = f'url = "kafka://{kafka.bootstrap}/results"\n{topics}'
+        self.config.write_text(f"[server]\nport = {free_port()}\n{config(source, sink, MOST)}")
+        self.job = cluster.submit(self.config, "--parallelism", "4")
 
     def taken_up(self) -> None:
         """Wait until it gets on: until it completes checkpoints again."""
@@ -160,7 +163,7 @@ class Run:
     def rescale(self, parallelism: int) -> None:
         """Stop with a savepoint, and go on from it with another parallelism."""
         savepoint = self.cluster.stop(self.job)
-        self.job = self.cluster.submit(self._config, "--savepoint", savepoint, "--parallelism", str(parallelism))
+        self.job = self.cluster.submit(self.config, "--savepoint", savepoint, "--parallelism", str(parallelism))
 
 
 @pytest.mark.chaos
@@ -170,18 +173,22 @@ def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
 ) -> None:
     world, rng = SpreadWorld(EVENTS), random.Random(1)
     run, feed, replay = begun(world, cluster, kafka, tmp_path)
-    for disturb in (
-        run.kill_python,
-        run.kill_task_manager,
-        lambda: run.rescale(1),
-        run.outage,
-        lambda: run.rescale(4),
-        run.freeze_python,
-    ):
-        time.sleep(rng.uniform(0.0, 2.0))
-        disturb()
-        run.taken_up()
-    want = compared(run, feed, replay, tmp_path)
+    with closing(Watcher(run.config)) as watcher:
+        for disturb in (
+            run.kill_python,
+            run.kill_task_manager,
+            lambda: run.rescale(1),
+            run.outage,
+            lambda: run.rescale(4),
+            run.freeze_python,
+        ):
+            time.sleep(rng.uniform(0.0, 2.0))
+            disturb()
+            run.taken_up()
+        want = compared(run, feed, replay, tmp_path)
+        whole = [result for result in want if b'"segment":""' in result]
+        wait_until(lambda: watcher.shown(STREAM) == whole[-1], "the last window to be shown")
+        assert len(watcher.remembered(STREAM)) == len(whole)
     assert 0 < sum(b'"sampled"' in result for result in want) < len(want)
     places = Counter(record.key for record in read(kafka.bootstrap, "dead"))
     assert len(places) == world.rejected
