@@ -64,7 +64,7 @@ class Watcher:
 
     def remembered(self, stream: str) -> list[Any]:
         """Its windows."""
-        return list(json.loads(answer(f"{self.address}/api/streams/{stream}/windows?limit=1000"))["windows"])
+        return list(json.loads(answer(f"{self.address}/api/streams/{stream}/windows?limit=1000")))
 
     def stop(self) -> int:
         """As an operator does; its exit code."""
