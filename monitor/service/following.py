@@ -29,9 +29,10 @@ class FollowedStates:
     def news(self) -> list[WindowPublished | Remembered]:
         """What is new since it was last asked, once all has come that there is; at first everything is old."""
         changed, self._changed = self._changed, frozenset()
-        for whose in changed:
-            self._known.pop(whose, None)
         new = self._records.known(changed)
+        for whose in changed - new.keys():
+            self._known.pop(whose, None)
+            self._windows.pop(whose, None)
         self._known |= new
         windows = [reading for whose, known in new.items() for reading in self._unseen(whose, known)]
         windows.sort(key=lambda reading: (reading.key.end, reading.key.id))
@@ -45,7 +46,7 @@ class FollowedStates:
         ring = known.rings.get(WINDOWS, Ring())
         before = self._windows.get(whose, 0)
         self._windows[whose] = ring.count
-        if not self._begun or ring.count < before:  # those were forgotten
+        if not self._begun:
             return ()
         return ring.entries[max(len(ring.entries) - (ring.count - before), 0) :]
 
