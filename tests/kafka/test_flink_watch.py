@@ -1,6 +1,7 @@
 """Page, metrics and API of a job on Flink, from the topics that it writes; the stages run here, without Flink."""
 
 import json
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -11,11 +12,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from monitor.commands.flink_plan import JobPlan
 from monitor.ports import Message
+from tests.deploy.parts import need, prometheus, until
 from tests.flink.watcher import Watcher, address
 from tests.flink.world import PARTITIONS, STREAM, config
 from tests.kafka.apache import Cluster
 from tests.kafka.topics import Broker, read, unique
-from tests.outside import assert_soon_the_same, only, shown
+from tests.outside import answer, assert_soon_the_same, only, shown
 from tests.processes import free_port, started, wait_until
 from tests.service.test_parts import MOST, NAMES, Workers, batches, world
 
@@ -90,6 +92,7 @@ def written(folder: Path, name: str, broker: Broker) -> Path:
 def test_a_job_is_shown_as_one_process_that_reads_all_shows_itself(
     broker: Broker, tmp_path: Path, ending: ExitStack
 ) -> None:
+    need("prometheus", "promtool")
     world().save(tmp_path)
     broker.create("events", partitions=PARTITIONS)  # the name is in the results
     broker.produce("events", world().records)
@@ -128,4 +131,9 @@ def test_a_job_is_shown_as_one_process_that_reads_all_shows_itself(
     assert watcher.samples("shiftwatch_events_total")[STREAM,] == sum(
         result["events"]["used"] + result["events"]["sampled_out"] for result in new if not result["segment"]
     )
+    with prometheus(tmp_path, [watcher.address], rules=True) as server:
+        until(lambda: server.query('ALERTS{alertname="ShiftwatchPriorShift",alertstate="firing"}'), 90, "the alert")
+    scrape = answer(f"{watcher.address}/metrics").encode()
+    checked = subprocess.run(["promtool", "check", "metrics"], input=scrape, capture_output=True, check=False)
+    assert not checked.stdout + checked.stderr
     assert watcher.stop() == 0
