@@ -26,44 +26,47 @@ STILL = 8.0
 """Seconds without a checkpoint, beside the two that lie between them and the three that Flink's answers may be old."""
 
 
-class Trickle:
-    """Writes a world into a topic: some of what is left every half second, so that nothing is silent; then the rest."""
+class Feed:
+    """Writes a world into a topic, as far as it may; beyond that a record every half second, so that nothing is silent."""
 
     def __init__(self, bootstrap: str, topic: str, world: SpreadWorld) -> None:
         self._producer = Producer(
             {"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0, "enable.idempotence": True}
         )
-        self._topic, self._left = topic, {number: iter(records) for number, records in world.records.items()}
-        self._sizes = {number: len(records) for number, records in world.records.items()}
-        self._enough = threading.Event()
+        self._topic, self._records = topic, world.records
+        self._sent = dict.fromkeys(world.records, 0)
+        self._share = 0.0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    def allow(self, share: float) -> None:
+        """So much of each partition."""
+        self._share = share
+
     def finish(self) -> None:
         """The rest at once."""
-        self._enough.set()
+        self.allow(1.0)
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), "the feed hangs"
 
     def _run(self) -> None:
-        while not self._enough.wait(0.5):
-            for partition, left in self._sizes.items():
-                self._send(partition, max(1, left // 50))
-        for partition, left in self._sizes.items():
-            self._send(partition, left)
+        while any(sent < len(self._records[partition]) for partition, sent in self._sent.items()):
+            for partition, records in self._records.items():
+                sent = self._sent[partition]
+                self._send(partition, sent, max(sent + 1, round(self._share * len(records))))
+            time.sleep(0.5)
         while self._producer.flush(1):
             pass
 
-    def _send(self, partition: int, count: int) -> None:
-        for _ in range(min(count, self._sizes[partition])):
-            record = next(self._left[partition])
+    def _send(self, partition: int, first: int, stop: int) -> None:
+        for record in self._records[partition][first:stop]:
             while True:
                 try:
                     self._producer.produce(self._topic, value=record, partition=partition)
                     break
                 except BufferError:
                     self._producer.poll(0.1)
-            self._sizes[partition] -= 1
+        self._sent[partition] = max(first, min(stop, len(self._records[partition])))
         self._producer.poll(0)
 
 
@@ -98,14 +101,19 @@ class Run:
         self.config.write_text(f"[server]\nport = {free_port()}\n{config(source, sink, MOST)}")
         self.job = cluster.submit(self.config, "--parallelism", "4")
 
-    def taken_up(self) -> None:
-        """Wait until it gets on: until it completes checkpoints again."""
-        before = self.cluster.checkpoints(self.job)
-        self._wait(lambda: self.cluster.checkpoints(self.job) >= before + 2, "checkpoints")
+    @property
+    def results(self) -> list[bytes]:
+        """All that a reader of committed records sees."""
+        return [record.value or b"" for record in read(self.kafka.bootstrap, "results")]
 
     def published(self, count: int) -> None:
         """Wait until there are so many results."""
-        self._wait(lambda: len(read(self.kafka.bootstrap, "results")) >= count, f"{count} results")
+        self._wait(lambda: len(self.results) >= count, f"{count} results")
+
+    def checkpointed(self) -> None:
+        """Wait until it has completed two checkpoints more."""
+        before = self.cluster.checkpoints(self.job)
+        self._wait(lambda: self.cluster.checkpoints(self.job) >= before + 2, "checkpoints")
 
     def _stands_still(self) -> None:
         """Tasks wait for the worker. One that does not yet would notice by itself that a TaskManager is gone: it fails,
@@ -174,17 +182,20 @@ def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
     world, rng = SpreadWorld(EVENTS), random.Random(1)
     run, feed, replay = begun(world, cluster, kafka, tmp_path)
     with closing(Watcher(run.config)) as watcher:
-        for disturb in (
+        disturbances = (
             run.kill_python,
             run.kill_task_manager,
             lambda: run.rescale(1),
             run.outage,
             lambda: run.rescale(4),
             run.freeze_python,
-        ):
-            time.sleep(rng.uniform(0.0, 2.0))
+        )
+        for number, disturb in enumerate(disturbances, start=1):
+            published = len(run.results)
+            feed.allow((number + 1) / (len(disturbances) + 2))  # enough for windows to close
+            time.sleep(rng.uniform(0.0, 3.0))
             disturb()
-            run.taken_up()
+            run.published(published + 1)
         want = compared(run, feed, replay, tmp_path)
         whole = [result for result in want if b'"segment":""' in result]
         wait_until(lambda: watcher.shown(STREAM) == whole[-1], "the last window to be shown")
@@ -215,25 +226,25 @@ def replayed(folder: Path, replay: "subprocess.Popen[str]") -> list[bytes]:
 
 def begun(
     world: SpreadWorld, cluster: FlinkCluster, kafka: Cluster, folder: Path
-) -> "tuple[Run, Trickle, subprocess.Popen[str]]":
-    """A job that has completed checkpoints, what feeds it, and a replay of the same records."""
+) -> "tuple[Run, Feed, subprocess.Popen[str]]":
+    """A job that publishes windows, what feeds it, and a replay of the same records."""
     broker = Broker(kafka)
     world.save(folder)
     broker.create("events", partitions=PARTITIONS)
     broker.create("results", "dead", "alarms")
     broker.create("feed", "states", cleanup_policy="compact")
-    feed, replay = Trickle(kafka.bootstrap, "events", world), replaying(folder)
+    feed, replay = Feed(kafka.bootstrap, "events", world), replaying(folder)
+    feed.allow(1 / 8)
     run = Run(folder, kafka, cluster)
-    run.taken_up()
+    run.published(1)
     return run, feed, replay
 
 
-def compared(run: Run, feed: Trickle, replay: "subprocess.Popen[str]", folder: Path) -> list[bytes]:
+def compared(run: Run, feed: Feed, replay: "subprocess.Popen[str]", folder: Path) -> list[bytes]:
     """All results of the replay, which are those of the job, each once."""
     feed.finish()
     want = replayed(folder, replay)
     run.published(len(want))
-    run.taken_up()  # time for a second answer, if there were to be one
-    got = Counter(record.value for record in read(run.kafka.bootstrap, "results"))
-    assert got == Counter(want)
+    run.checkpointed()  # time for a second answer, if there were to be one
+    assert Counter(run.results) == Counter(want)
     return want
