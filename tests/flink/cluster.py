@@ -91,8 +91,13 @@ class FlinkCluster:
         self.workers = [self._start("taskmanager") for _ in range(managers)]
 
     def ready(self) -> None:
-        """Wait until all TaskManagers have come."""
-        wait_until(lambda: self._slots() == 2 * len(self.workers), "a Flink cluster", READY_SECONDS, pause=0.5)
+        """Wait until all TaskManagers have come. One may have ended with the task of a job that was cancelled."""
+
+        def there() -> bool:
+            self.tend()
+            return self._slots() == 2 * len(self.workers)
+
+        wait_until(there, "a Flink cluster", READY_SECONDS, pause=0.5)
 
     def _start(self, role: str) -> "subprocess.Popen[bytes]":
         self._started += 1

@@ -27,7 +27,7 @@ STILL = 8.0
 
 
 class Feed:
-    """Writes a world into a topic, as far as it may; beyond that a record every half second, so that nothing is silent."""
+    """Writes a world into a topic as far as it may, and beyond that a record every half second: nothing is silent."""
 
     def __init__(self, bootstrap: str, topic: str, world: SpreadWorld) -> None:
         self._producer = Producer(
@@ -144,13 +144,13 @@ class Run:
 
     def kill_python(self) -> None:
         restored = self.cluster.checkpoints(self.job, "restored")
-        assert self.cluster.kill_python(), "no worker runs Python"
+        self._wait(lambda: self.cluster.kill_python() > 0, "a worker that runs Python")
         self._restarted(restored)
 
     def freeze_python(self) -> None:
         """A worker no longer answers, and then its tasks have to be cancelled: a TaskManager is killed."""
         restored, ended = self.cluster.checkpoints(self.job, "restored"), self.cluster.ended
-        assert self.cluster.kill_python(signal.SIGSTOP), "no worker runs Python"
+        self._wait(lambda: self.cluster.kill_python(signal.SIGSTOP) > 0, "a worker that runs Python")
         self._stands_still()
         self.cluster.kill_worker(-1)
         self._wait(lambda: self.cluster.ended > ended, "Flink to end the TaskManager of a task that does not end")
