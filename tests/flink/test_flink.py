@@ -22,7 +22,7 @@ from tests.kafka.topics import Broker, read
 from tests.processes import free_port, wait_until
 
 PATIENCE = 300.0
-STILL = 8.0
+STILL = 10.0
 """Seconds without a checkpoint, beside the two that lie between them and the three that Flink's answers may be old."""
 
 
@@ -108,7 +108,7 @@ class Run:
 
     def published(self, count: int) -> None:
         """Wait until there are so many results."""
-        self._wait(lambda: len(self.results) >= count, f"{count} results")
+        self._wait(lambda: len(self.results) >= count, f"{count} results", pause=2.0)
 
     def checkpointed(self) -> None:
         """Wait until it has completed two checkpoints more."""
@@ -132,13 +132,13 @@ class Run:
         """Flink has missed what was killed, so that checkpoints from now on are those of what took its place."""
         self._wait(lambda: self.cluster.checkpoints(self.job, "restored") > before, "a restart")
 
-    def _wait(self, reached: Callable[[], bool], what: str) -> None:
+    def _wait(self, reached: Callable[[], bool], what: str, pause: float = 0.5) -> None:
         def tended() -> bool:
             self.cluster.tend()
             return reached()
 
         try:
-            wait_until(tended, what, PATIENCE, pause=0.5)
+            wait_until(tended, what, PATIENCE, pause=pause)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.cluster.account(self.job)}") from error
 
@@ -148,12 +148,13 @@ class Run:
         self._restarted(restored)
 
     def freeze_python(self) -> None:
-        """A worker no longer answers, and then its tasks have to be cancelled: a TaskManager is killed."""
-        restored, ended = self.cluster.checkpoints(self.job, "restored"), self.cluster.ended
+        """A worker no longer answers, and then its tasks have to be cancelled, as another TaskManager is killed: theirs
+        ends, too."""
+        self.checkpointed()  # all workers are there, and at work
+        restored = self.cluster.checkpoints(self.job, "restored")
         self._wait(lambda: self.cluster.kill_python(signal.SIGSTOP) > 0, "a worker that runs Python")
         self._stands_still()
         self.cluster.kill_worker(-1)
-        self._wait(lambda: self.cluster.ended > ended, "Flink to end the TaskManager of a task that does not end")
         self._restarted(restored)
 
     def kill_task_manager(self) -> None:
