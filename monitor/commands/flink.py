@@ -7,7 +7,7 @@ from monitor.errors import ShiftwatchError
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`shiftwatch flink check` and `shiftwatch flink submit`."""
+    """`shiftwatch flink check`, `shiftwatch flink submit` and `shiftwatch flink watch`."""
     parser = commands.add_parser("flink", help="run the streams of a configuration on Apache Flink")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     checking = actions.add_parser("check", help="whether a job can do what a configuration says; needs no Flink")
@@ -21,6 +21,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     submitting.add_argument("--python", default="", help="the interpreter on the workers (default: python)")
     submitting.add_argument("--savepoint", default="", help="go on from a savepoint or a checkpoint")
     submitting.set_defaults(run=_submit)
+    watching = actions.add_parser("watch", help="status page, metrics and API of a job; needs no Flink")
+    watching.add_argument("config", type=Path, help="the job's TOML file, with a [server]")
+    watching.set_defaults(run=_watch)
 
 
 def _check(given: argparse.Namespace) -> int:
@@ -29,6 +32,12 @@ def _check(given: argparse.Namespace) -> int:
     plan = JobPlan(given.config)
     print(f"{given.config}: fine. A job would read {', '.join(plan.source.topics)} and write to {plan.sink.results}")
     return 0
+
+
+def _watch(given: argparse.Namespace) -> int:
+    from monitor.commands.flink_watch import watch
+
+    return watch(given.config)
 
 
 def _submit(given: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ class JobPlan:
     """What a job does, or every reason why none can do it."""
 
     def __init__(self, path: Path) -> None:
-        self.config = replace(configured(path), server=None)
+        self.config = configured(path)
         source, sink, watched = opened(self.config, path.parent)
         # Workers are on other machines: what processes of one machine share is copied for them.
         self.watched = dict(watched)
@@ -41,7 +41,7 @@ class JobPlan:
         self.topics = {channel: topic for channel, topic in topics.items() if topic is not None}
         self.name = f"shiftwatch-{self.source.group}"
         # Workers need no addresses and no passwords: those are the operators' at both ends.
-        inner = replace(self.config, source={}, sink={})
+        inner = replace(self.config, source={}, sink={}, server=None, otlp=None)
         self.maker = PartMaker(self.watched, partial(decoder_of, inner, self.watched), self.config.dead_letters)
         self.merger = PartMerger(self.watched, self.config.pace.idle / 1e6)
 

@@ -39,6 +39,8 @@ from monitor.settings import Config, OtlpSettings, ServerSettings, StreamSetting
 
 ENDING = ("jsonl:", "synthetic:", "table:", "delta:")
 
+Stop = Callable[[], bool]
+
 _Made = TypeVar("_Made")
 
 
@@ -143,38 +145,64 @@ def watch(
     """
     keep_freed_memory()
     source, sink, watched = opened(config, base)
-    references = References(watched, partial(watched_now, config), _renewed(config, sink) if again is not None else ())
     collect_garbage_rarely()
     first = (source, sink)
     always = chain([first], (ends(config, base) for _ in count()))
+
+    def run_until_renewed(watched: Mapping[str, Watched], everybody: Sequence[Observer], stop: Stop) -> None:
+        gc.collect()  # what an outage or another reference ended is in cycles, with all of its windows
+        give_back_freed_memory()
+        opened_now = next(always)
+        tell_all(everybody, Opened(*opened_now, watched))
+        service(config, watched, *opened_now, [*everybody, _give_back]).run(stop)
+
+    files = _renewed(config, sink) if again is not None else ()
+    return attended(config, base, watched, first, run_until_renewed, files=files, observers=observers, again=again)
+
+
+def attended(
+    config: Config,
+    base: Path,
+    watched: Mapping[str, Watched],
+    ends: tuple[object, object],
+    run: Callable[[Mapping[str, Watched], Sequence[Observer], Stop], None],
+    *,
+    files: Sequence[Path],
+    observers: Sequence[Observer] = (),
+    again: Callable[[], ServerSettings | None] | None,
+) -> bool:
+    """Run anew after each outage and with each renewal of the references in `files`, and show how it does; says whether
+    it came to its end."""
+    references = References(watched, partial(watched_now, config), files)
     with (
         stop_on_signals() as stopping,
         renewed_on_hangup(references),
         shown(config) as showing,
-        served(config, base, watched, first, showing, again=again) as serving,
+        served(config, base, watched, ends, showing, again=again) as serving,
     ):
         everybody = [*showing, *serving, *observers]
 
-        def tell(happening: Happening) -> None:
-            for observer in everybody:
-                observer(happening)
-            if isinstance(happening, Reassigned):  # after a refused commit, too: windows were dropped
-                give_back_freed_memory()
-
         def run_until_renewed() -> None:
-            gc.collect()  # what an outage or another reference ended is in cycles, with all of its windows
-            give_back_freed_memory()
-            opened_now = next(always)
-            tell(Opened(*opened_now, references.watched))
-            service(config, references.watched, *opened_now, everybody).run(lambda: stopping() or references.due())
+            run(references.watched, everybody, lambda: stopping() or references.due())
 
         def attempt() -> None:
             run_until_renewed()
             while references.taken() and not stopping():
                 run_until_renewed()
 
-        through_outages(attempt, stopping, tell)
+        through_outages(attempt, stopping, partial(tell_all, everybody))
         return not stopping()
+
+
+def _give_back(happening: Happening) -> None:
+    if isinstance(happening, Reassigned):  # after a refused commit, too: windows were dropped
+        give_back_freed_memory()
+
+
+def tell_all(everybody: Sequence[Observer], happening: Happening) -> None:
+    """Tell every observer."""
+    for observer in everybody:
+        observer(happening)
 
 
 def service(
@@ -256,7 +284,7 @@ def served(
     config: Config,
     base: Path,
     watched: Mapping[str, Watched],
-    ends: tuple[Source, Sink],
+    ends: tuple[object, object],
     told: Sequence[Observer],
     *,
     again: Callable[[], ServerSettings | None] | None,

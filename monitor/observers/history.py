@@ -36,11 +36,13 @@ from monitor.service import (
     Opened,
     OutcomeKnown,
     Reassigned,
+    RecordsRejected,
     Remembered,
     StateAdvanced,
     StreamsSpread,
     Turned,
     WindowAssessed,
+    WindowPublished,
     WindowRefused,
 )
 from monitor.state import WINDOWS, Known, WindowSeen, owner, surplus
@@ -93,7 +95,7 @@ class History:
         """Take a notice of the service into what is remembered."""
         if isinstance(happening, BatchTaken):
             self._count(happening)
-        elif isinstance(happening, WindowAssessed):
+        elif isinstance(happening, WindowAssessed | WindowPublished):
             self._snapshot = self._with_window(happening)
         elif isinstance(happening, OutcomeKnown):
             self._snapshot = self._with_outcome(happening.outcome)
@@ -101,8 +103,8 @@ class History:
             self._snapshot = replace(self._snapshot, flow=replace(self._snapshot.flow, label_flow=happening.flow))
         elif isinstance(happening, StateAdvanced):
             self._snapshot = self._with_states(happening)
-        elif isinstance(happening, Remembered):
-            self._snapshot = self._with_remembered(happening.known)
+        elif isinstance(happening, Remembered | RecordsRejected):
+            self._snapshot = self._with_others(happening)
         elif isinstance(happening, Turned):
             self._snapshot = replace(self._snapshot, flow=self._turned(happening))
         elif isinstance(happening, Opened | Interrupted):
@@ -201,8 +203,15 @@ class History:
             refused=flow.refused + bool(change.refused),
         )
 
-    def _with_window(self, assessed: WindowAssessed) -> Snapshot:
-        before, reading = self._snapshot, assessed.reading
+    def _with_others(self, happening: Remembered | RecordsRejected) -> Snapshot:
+        if isinstance(happening, Remembered):
+            return self._with_remembered(happening.known)
+        self._counted = True
+        self._rejected.update(happening.rejected)
+        return self._snapshot
+
+    def _with_window(self, seen: WindowAssessed | WindowPublished) -> Snapshot:
+        before, reading = self._snapshot, seen.reading
         stream = reading.key.stream
         dropped = {**before.dropped, stream: before.dropped.get(stream, 0) + before.caps.dropped(reading)}
         # In a backlog one turn closes the windows of hours: each is a sign of life.
@@ -216,12 +225,18 @@ class History:
         iterations = dict(before.iterations)
         if reading.answer.iterations is not None:
             iterations[stream] = iterations[stream].plus(reading.answer.iterations, window)
+        assessing = dict(before.assessing)
+        if isinstance(seen, WindowAssessed):
+            assessing[stream] = assessing[stream].plus(seen.seconds, window)
+        else:  # of events that others have read no more is known than their windows tell
+            self._events[stream] += reading.events + reading.sampled_out
+            self._late[stream, "late"] += reading.late
         return replace(
             before,
             dropped=dropped,
             windows={**before.windows, outcome: before.windows.get(outcome, 0) + 1},
             last_window={**before.last_window, outcome: window},
-            assessing={**before.assessing, stream: before.assessing[stream].plus(assessed.seconds, window)},
+            assessing=assessing,
             iterations=iterations,
         )
 

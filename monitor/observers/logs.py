@@ -22,6 +22,7 @@ from monitor.service import (
     StateAdvanced,
     StreamsSpread,
     WindowAssessed,
+    WindowPublished,
     WindowRefused,
 )
 from monitor.state import AlarmState, ChangeState, Known, WindowSeen
@@ -35,9 +36,8 @@ _LIBRARY_SECONDS = 60.0
 
 def log(happening: Happening) -> None:
     """An observer that logs what happened."""
-    if isinstance(happening, WindowAssessed):
-        level = logging.WARNING if happening.assessment.verdict.moved else logging.INFO
-        _say(level, "window", **facts_of(happening), seconds=round(happening.seconds, 4))
+    if isinstance(happening, WindowAssessed | WindowPublished):
+        _log_window(happening)
     elif isinstance(happening, OutcomeKnown):
         outcome = happening.outcome
         _say(
@@ -118,6 +118,26 @@ class Totals:
                 for name, verdicts in sorted(self._verdicts.items())
             ),
         ]
+
+
+def _log_window(happening: WindowAssessed | WindowPublished) -> None:
+    if isinstance(happening, WindowAssessed):
+        level = logging.WARNING if happening.assessment.verdict.moved else logging.INFO
+        _say(level, "window", **facts_of(happening), seconds=round(happening.seconds, 4))
+        return
+    reading = happening.reading
+    facts = {
+        "stream": reading.key.stream,
+        "segment": reading.key.segment,
+        "start": _time(reading.key.start),
+        "end": _time(reading.key.end),
+        "events": reading.events,
+        "late": reading.late,
+        "rejected": reading.rejected,
+        "verdict": str(reading.verdict),
+        "reason": "; ".join(reading.reasons),
+    }
+    _say(logging.WARNING if reading.verdict.moved else logging.INFO, "window", **facts)
 
 
 def _log_states(key: WindowKey, known: Known) -> None:

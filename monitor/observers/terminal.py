@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from monitor.service import BatchTaken, Happening, Listening, Observer, Turned, WindowAssessed
+from monitor.service import BatchTaken, Happening, Listening, Observer, Turned, WindowAssessed, WindowPublished
 
 WINDOWS_SHOWN = 15
 
@@ -25,7 +25,7 @@ class LiveTable:
 
     def __call__(self, happening: Happening) -> None:
         """Show a notice of the service in the table."""
-        if isinstance(happening, WindowAssessed):
+        if isinstance(happening, WindowAssessed | WindowPublished):
             self._rows.append(_row(happening))
         elif isinstance(happening, BatchTaken):
             self._events += sum(happening.events.values())
@@ -60,14 +60,14 @@ def live_table() -> Iterator[Observer]:
         yield table
 
 
-def _row(assessed: WindowAssessed) -> tuple[Text, ...]:
-    window, assessment = assessed.window, assessed.assessment
-    ends = datetime.fromtimestamp(window.key.end / 1e6, UTC)
-    segment = f" {window.key.segment}" if window.key.segment else ""
+def _row(window: WindowAssessed | WindowPublished) -> tuple[Text, ...]:
+    reading, key = window.reading, window.reading.key
+    ends = datetime.fromtimestamp(key.end / 1e6, UTC)
+    segment = f" {key.segment}" if key.segment else ""
     return (
         Text(f"{ends:%Y-%m-%d %H:%M:%S}Z"),
-        Text(window.key.stream + segment),
-        Text(f"{window.events:,}"),
-        Text(assessment.verdict, style=assessment.verdict.facts.dark_colour),
-        Text("; ".join(assessment.reasons)),
+        Text(key.stream + segment),
+        Text(f"{reading.events:,}"),
+        Text(reading.verdict, style=reading.verdict.facts.dark_colour),
+        Text("; ".join(reading.reasons)),
     )

@@ -19,7 +19,7 @@ from monitor.priors.by_retargeting import RETARGETED
 from monitor.priors.estimate import CalibratedView, Estimator, HoldOut, PriorEstimate, ReferenceView, Statistics
 from monitor.priors.maps import ENERGY, GAUSSIAN, ONE_HOT, RFF
 from monitor.priors.smoothing import Levels
-from monitor.windows import Window, fixed_sum
+from monitor.windows import Window, fixed_sums
 
 ESTIMATORS: Final[dict[str, Estimator]] = {
     estimator.name: estimator
@@ -90,10 +90,11 @@ def tallied(posteriors: Matrix, reference: ReferenceView, rows: int) -> dict[str
     """What the estimators that need sums alone need of the first rows of calibrated posteriors, in fixed point."""
     known = [entry for entry in ESTIMATORS.values() if entry.name in reference.statistics]
     images = {entry.summed.name: (entry.summed, entry.name) for entry in known if entry.summed is not None}
-    return {
-        image.name: fixed_sum(image.apply(reference.statistics[name], posteriors)[:rows])
+    sums = (
+        fixed_sums(image.name, image.apply(reference.statistics[name], posteriors)[:rows])
         for image, name in images.values()
-    }
+    )
+    return {name: numbers for each in sums for name, numbers in each.items()}
 
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from monitor.service.corrected_events import Corrected
 from monitor.service.dead_letters import DeadLetterLimits
+from monitor.service.following import FollowedStates
 from monitor.service.loop import Clock, Pace, Service
 from monitor.service.making_parts import PartMaker
 from monitor.service.memory import Shared, collect_garbage_rarely, give_back_freed_memory, keep_freed_memory
@@ -17,11 +18,13 @@ from monitor.service.notices import (
     Opened,
     OutcomeKnown,
     Reassigned,
+    RecordsRejected,
     Remembered,
     StateAdvanced,
     StreamsSpread,
     Turned,
     WindowAssessed,
+    WindowPublished,
     WindowRefused,
 )
 from monitor.service.outages import through_outages
@@ -36,6 +39,7 @@ __all__ = [
     "Corrected",
     "DeadLetterLimits",
     "EventReading",
+    "FollowedStates",
     "Happening",
     "Interrupted",
     "LabelsWaiting",
@@ -47,6 +51,7 @@ __all__ = [
     "PartMaker",
     "PartMerger",
     "Reassigned",
+    "RecordsRejected",
     "Remembered",
     "Service",
     "Shared",
@@ -56,6 +61,7 @@ __all__ = [
     "Turned",
     "Watched",
     "WindowAssessed",
+    "WindowPublished",
     "WindowRefused",
     "Workers",
     "collect_garbage_rarely",

@@ -6,8 +6,9 @@ Metrics, the live table, the log and the status page are observers. The service 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from monitor.kinds import AnyReading
 from monitor.labels import LabelFlow, OutcomeResult
-from monitor.ports import Sink, Source
+from monitor.ports import Reporting, Sink, Source
 from monitor.service.publishing import Watched
 from monitor.state import Known, Seen, WindowSeen
 from monitor.windows import WindowCheckpoint, WindowKey
@@ -51,6 +52,21 @@ class Remembered:
     watched by others now."""
 
     known: Mapping[str, Mapping[str, Known]]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPublished:
+    """Others, whom this process only follows, have published a window or that of a segment."""
+
+    reading: AnyReading
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsRejected:
+    """They have rejected records."""
+
+    rejected: Mapping[tuple[str, str], int]
+    """By stream (empty where not known) and reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +142,11 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The service begins with these ends: the first time, after an outage, or with other references."""
+    """The service begins with these ends: the first time, after an outage, or with other references. Who only follows
+    others has no sink."""
 
-    source: Source
-    sink: Sink
+    source: Source | Reporting
+    sink: Sink | None
     watched: Mapping[str, Watched]
 
 
@@ -145,6 +162,8 @@ Happening = (
     | WindowAssessed
     | StateAdvanced
     | Remembered
+    | WindowPublished
+    | RecordsRejected
     | OutcomeKnown
     | LabelsWaiting
     | Committed

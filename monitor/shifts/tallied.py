@@ -11,7 +11,7 @@ from monitor.arrays import Labels, Matrix
 from monitor.shifts.columns import KnownColumns
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.resolution import SINGLE, coarsened, coarsened_table
-from monitor.windows import Window, fixed_sum
+from monitor.windows import Window, fixed_sums
 
 
 def tallied(window: Window, reference: Prepared, rows: int) -> dict[str, Labels]:
@@ -27,11 +27,11 @@ def tallied(window: Window, reference: Prepared, rows: int) -> dict[str, Labels]
     table = table[:rows]
     return {
         "scores": reference.posteriors.places.counted(np.ascontiguousarray(scores.T)),
-        "score sums": fixed_sum(window.posteriors[:rows]),
+        **fixed_sums("score sums", window.posteriors[:rows]),
         "numbers": reference.features.places.counted(np.ascontiguousarray(table.T[reference.features.numbers_at])),
         "categories": np.concatenate([_NONE, *category_counts(reference.features, table).values()]),
         "missing": np.asarray(np.isnan(table).sum(axis=0)),
-        "joint sums": fixed_sum(joint),
+        **fixed_sums("joint sums", joint),
     }
 
 

@@ -125,8 +125,8 @@ def look_at_all(window: Window, rows: Looked, left_out: Tally, reference: Prepar
     """The same of a window and the events that were left out of it, by counts of both; `rows` is what was seen of the
     window."""
     counted = tallied(window, reference, window.events)
-    together = replace(left_out, numbers={name: own + left_out.numbers[name] for name, own in counted.items()})
-    events, numbers = window.events + left_out.events, together.numbers
+    together = left_out + Tally(window.events, window.events, left_out.basis, counted)
+    events, numbers = together.events, together.numbers
     scores = PlacedCounts.of_counts(reference.posteriors.places, numbers["scores"])
     posteriors = SeenColumns(reference.posteriors, events, scores, {}, np.zeros(len(reference.posteriors)))
     features, columns = None, reference.features

@@ -22,6 +22,7 @@ from monitor.state.performance_limits import PerformanceState, performance_limit
 from monitor.state.plan import StatePlan
 from monitor.state.recent import recent
 from monitor.state.recent_labels import RecentLabelsState, recent_labels
+from monitor.state.records import StateRecords
 from monitor.state.smoothed import SmoothedState, smoothed
 from monitor.state.trust import TrustState, trust
 from monitor.state.volume import volume
@@ -57,6 +58,7 @@ __all__ = [
     "SeenT",
     "SmoothedState",
     "StatePlan",
+    "StateRecords",
     "Step",
     "TrustState",
     "Whose",

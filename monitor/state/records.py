@@ -116,24 +116,62 @@ def forgotten(records: Iterable[bytes], stream: str) -> Iterator[tuple[str, Mess
 
 
 def read(records: Iterable[bytes], concerns: Mapping[str, Sequence[AnyConcern]]) -> dict[Whose, Known]:
-    """What the records of a channel say of these streams, the oldest first; ConnectorError where they cannot be used.
+    """What the records of a channel say of these streams, the oldest first; ConnectorError where none can be made of
+    them."""
+    taken = StateRecords(concerns)
+    taken.take(records)
+    return taken.known(taken.owners)
+
+
+class StateRecords:
+    """The records of a channel, as they come.
 
     A concern that has no state there yet begins anew; what is there of a concern that the stream has no more is left.
     """
-    heads: dict[Whose, _States] = {}
-    entries: dict[Whose, dict[str, dict[int, _Entry]]] = {}
-    for record in records:
-        table = _decoded(record)
-        if table is None or table.stream not in concerns:
-            continue
-        whose = (table.stream, table.segment)
-        if isinstance(table, _States):
-            heads[whose] = table
-        elif isinstance(table, _Gone):
-            heads.pop(whose, None)
-        else:
-            entries.setdefault(whose, {}).setdefault(table.concern, {})[table.number] = table
-    return {whose: _known(head, concerns[whose[0]], entries.get(whose, {})) for whose, head in heads.items()}
+
+    def __init__(self, concerns: Mapping[str, Sequence[AnyConcern]]) -> None:
+        self._concerns = concerns
+        self._heads: dict[Whose, _States] = {}
+        self._entries: dict[Whose, dict[str, dict[int, _Entry]]] = {}
+        """By concern and number."""
+
+    @property
+    def owners(self) -> Sequence[Whose]:
+        """Of whom anything is known, in the order in which they first came."""
+        return list(self._heads)
+
+    def take(self, records: Iterable[bytes]) -> frozenset[Whose]:
+        """Take more records: of whom something else is known now."""
+        changed = set()
+        for record in records:
+            table = _decoded(record)
+            if table is None or table.stream not in self._concerns:
+                continue
+            whose = (table.stream, table.segment)
+            if isinstance(table, _States):
+                self._heads[whose] = table
+                self._forget_old(table, self._entries.get(whose, {}))
+            elif isinstance(table, _Gone):
+                self._heads.pop(whose, None)
+            else:
+                self._entries.setdefault(whose, {}).setdefault(table.concern, {})[table.number] = table
+            changed.add(whose)
+        return frozenset(changed)
+
+    def known(self, owners: Iterable[Whose]) -> dict[Whose, Known]:
+        """What is known of these; of some it may be nothing any more."""
+        return {
+            whose: _known(self._heads[whose], self._concerns[whose[0]], self._entries.get(whose, {}))
+            for whose in owners
+            if whose in self._heads
+        }
+
+    def _forget_old(self, head: _States, entries: Mapping[str, dict[int, _Entry]]) -> None:
+        """Entries that are remembered no longer."""
+        for concern, (count, remembered) in head.counts.items():
+            of_concern = entries.get(concern, {})
+            for number in [number for number in of_concern if number <= count - remembered]:
+                del of_concern[number]
 
 
 def _known(head: _States, concerns: Sequence[AnyConcern], entries: Mapping[str, Mapping[int, _Entry]]) -> Known:

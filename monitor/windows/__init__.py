@@ -13,7 +13,7 @@ from monitor.windows.parts import Part
 from monitor.windows.progress import CountedWindows, PartitionProgress, WindowCheckpoint, from_stored
 from monitor.windows.streams import Streams
 from monitor.windows.summary import WindowSummary, spread_rows
-from monitor.windows.tally import Tally, fixed_sum
+from monitor.windows.tally import Tally, fixed_sums
 from monitor.windows.window import OTHER_SEGMENTS, Segments, Window, WindowCounts, WindowKey, by_segment, sampled
 
 __all__ = [
@@ -47,7 +47,7 @@ __all__ = [
     "Windowing",
     "by_segment",
     "faults",
-    "fixed_sum",
+    "fixed_sums",
     "from_stored",
     "is_frame",
     "is_missing",

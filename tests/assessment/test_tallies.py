@@ -51,7 +51,7 @@ def compare(all_rows: Assessment, counted: Assessment) -> None:
         if move.test == "ks":
             assert again.plain_distance == move.plain_distance
         assert (again.n, again.missing_rate) == (move.n, move.missing_rate)
-        assert again.missing_p == pytest.approx(move.missing_p, rel=1e-6)
+        assert again.missing_p == pytest.approx(move.missing_p, rel=1e-10)
         assert again.distance == pytest.approx(move.distance, abs=1e-9)
     for name in BY_SUMS:
         one, same = all_rows.estimates[name], counted.estimates[name]
@@ -62,7 +62,7 @@ def compare(all_rows: Assessment, counted: Assessment) -> None:
         if name in all_rows.tests:
             test, again_tested = all_rows.tests[name], counted.tests[name]
             assert again_tested.events == test.events
-            assert again_tested.statistic == pytest.approx(test.statistic, rel=1e-6)
+            assert again_tested.statistic == pytest.approx(test.statistic, rel=1e-10)
     assert counted.mean == pytest.approx(all_rows.mean, abs=1e-9)
 
 

@@ -46,6 +46,7 @@ BENCHES = (
     Bench("profiles", "where the time goes on the hot paths, and how far each is from its limit"),
     Bench("kafka", "events per second from a real topic", missing=apache.unavailable),
     Bench("flink", "processor seconds a million events on Apache Flink", missing=cluster.unavailable),
+    Bench("fan_in", "what both stages of a job cost that gets a million events a second from 1,000 partitions"),
     Bench("posted", "events per second that are posted by HTTP"),
     Bench("accuracy", "the error of `em-debiased` and others", peers=("quapy",)),
     Bench("priors_coverage", "whether the 95 % intervals hold the truth"),

@@ -1,9 +1,11 @@
-"""Processor seconds a million events on a real cluster of Flink, beside `replay` in the same environment.
+"""Processor seconds a million events on a real cluster of Flink, beside `replay` and a member of a group in the same
+environment.
 
     SHIFTWATCH_FLINK=FOLDER python -m tests.bench.flink    (`.ci/install-flink FOLDER`)
 
 What starts and what windows cost is the same however many events there are: each figure is the slope between two sizes.
-The cluster's seconds are those of its TaskManagers and their Python workers, from a topic that is full.
+The cluster's seconds are those of its TaskManagers and their Python workers, from a topic that is full. The member of
+the group is `shiftwatch run` on the same topic, all of which it gets; of more streams each member would have some.
 """
 
 import resource
@@ -23,7 +25,7 @@ FEW, MANY = 200_000, 1_200_000
 PARALLEL = (1, 2, 4)
 
 
-def replayed(world: SpreadWorld, folder: Path) -> float:
+def replayed(folder: Path) -> float:
     """Processor seconds of a replay."""
     (folder / "replay.toml").write_text(config('url = "jsonl:events"', 'url = "jsonl:unused.jsonl"'))
     before = _children()
@@ -34,22 +36,43 @@ def replayed(world: SpreadWorld, folder: Path) -> float:
 
 def run(kafka: Cluster, cluster: FlinkCluster, folder: Path, topic: str, parallelism: int) -> float:
     """Processor seconds of a job that reads a whole topic."""
+    path = written(kafka, folder, topic)
+    cluster.ready()
+    before = cluster.processor_seconds()
+    job = cluster.submit(path, "--parallelism", str(parallelism))
+    wait_for_results(kafka, path)
+    spent = cluster.processor_seconds() - before
+    cluster.cancel(job)
+    return spent
+
+
+def grouped(kafka: Cluster, folder: Path, topic: str) -> float:
+    """Processor seconds of the one member of a group that reads a whole topic, and of its worker."""
+    path, before = written(kafka, folder, topic), _children()
+    member = subprocess.Popen([str(python()), "-m", "monitor", "run", str(path)], stderr=subprocess.DEVNULL)
+    wait_for_results(kafka, path)
+    member.terminate()
+    member.wait()
+    return _children() - before
+
+
+def written(kafka: Cluster, folder: Path, topic: str) -> Path:
+    """A configuration with topics of its own."""
     broker, name = Broker(kafka), unique("job")
     broker.create(f"{name}-results", f"{name}-dead")
     source = f'url = "kafka://{kafka.bootstrap}/{topic}"\ngroup = "{name}"'
     sink = f'url = "kafka://{kafka.bootstrap}/{name}-results"\ndead_letters = "{name}-dead"'
     path = folder / f"{name}.toml"
     path.write_text(config(source, sink))
-    cluster.ready()
-    before = cluster.processor_seconds()
-    job = cluster.submit(path, "--parallelism", str(parallelism))
-    want = (folder / "want.jsonl").read_bytes().splitlines()
+    return path
+
+
+def wait_for_results(kafka: Cluster, path: Path) -> None:
+    """Until there are as many as the replay has without the window that nothing closes in a topic."""
+    want = (path.parent / "want.jsonl").read_bytes().splitlines()
     expected = sum(b'"end-of-input"' not in result for result in want)
-    while len(read(kafka.bootstrap, f"{name}-results")) < expected:
+    while len(read(kafka.bootstrap, f"{path.stem}-results")) < expected:
         time.sleep(2)
-    spent = cluster.processor_seconds() - before
-    cluster.cancel(job)
-    return spent
 
 
 def measured(parallel: Sequence[int]) -> dict[str, list[float]]:
@@ -65,7 +88,9 @@ def measured(parallel: Sequence[int]) -> dict[str, list[float]]:
                 world.save(folder)
                 Broker(kafka).create(f"events-{size}", partitions=PARTITIONS)
                 Broker(kafka).produce(f"events-{size}", world.records)
-                found.setdefault("replay", []).append(replayed(world, folder))
+                found.setdefault("replay", []).append(replayed(folder))
+                member = grouped(kafka, folder, f"events-{size}")
+                found.setdefault("a member of a group", []).append(member)
             run(kafka, cluster, Path(name) / str(FEW), f"events-{FEW}", max(parallel))  # Java compiles as it goes
             for parallelism in parallel:
                 found[f"Flink, parallelism {parallelism}"] = [

@@ -72,6 +72,21 @@ def test_ends_that_a_job_cannot_have(
     assert reason in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("sink", "server", "reason"),
+    [
+        (SINK, "[server]", "sink.states: page and metrics of a job come from this topic"),
+        (f'{SINK}\nstates = "states"', "", "server: name a [server] or an [otlp]"),
+    ],
+)
+def test_what_following_a_job_needs_is_said(
+    references: Path, sink: str, server: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(references, f'reference = "c.ref"\n{WINDOW}\n{server}', sink=sink)
+    assert main(["flink", "watch", str(references / "shiftwatch.toml")]) == BAD_CONFIGURATION
+    assert reason in capsys.readouterr().err
+
+
 @pytest.mark.skipif(find_spec("pyflink") is not None, reason="PyFlink is here")
 def test_where_pyflink_is_missing_it_is_said_how_to_get_it(
     references: Path, capsys: pytest.CaptureFixture[str]

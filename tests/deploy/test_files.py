@@ -118,8 +118,9 @@ def test_panels_do_not_overlap_and_have_descriptions() -> None:
             taken |= cells
 
 
-def test_the_configuration_of_compose_opens(tmp_path: Path) -> None:
-    text = (DEPLOY / "compose" / "config" / "shiftwatch.toml").read_text(encoding="utf-8")
+@pytest.mark.parametrize("folder", ["compose/config", "flink"])
+def test_the_configuration_of_compose_opens(folder: str, tmp_path: Path) -> None:
+    text = (DEPLOY / folder / "shiftwatch.toml").read_text(encoding="utf-8")
     secret = tmp_path / "token"
     secret.write_text("a token\n", encoding="utf-8")
     opened(text.replace("/run/secrets/token", str(secret)), tmp_path)

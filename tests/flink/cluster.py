@@ -84,15 +84,18 @@ class FlinkCluster:
         (conf / "config.yaml").write_text(_RECOMMENDED.read_text() + ours)
         for file in (_distribution() / "conf").glob("log4j*"):
             (conf / file.name).write_bytes(file.read_bytes())
-        self.ended = 0
-        """TaskManagers that have ended by themselves."""
         self._started = 0
         self.manager = self._start("jobmanager")
         self.workers = [self._start("taskmanager") for _ in range(managers)]
 
     def ready(self) -> None:
-        """Wait until all TaskManagers have come."""
-        wait_until(lambda: self._slots() == 2 * len(self.workers), "a Flink cluster", READY_SECONDS, pause=0.5)
+        """Wait until all TaskManagers have come. One may have ended with the task of a job that was cancelled."""
+
+        def there() -> bool:
+            self.tend()
+            return self._slots() == 2 * len(self.workers)
+
+        wait_until(there, "a Flink cluster", READY_SECONDS, pause=0.5)
 
     def _start(self, role: str) -> "subprocess.Popen[bytes]":
         self._started += 1
@@ -137,9 +140,7 @@ class FlinkCluster:
 
     def tend(self) -> None:
         """Start again what has ended by itself."""
-        ended = [worker for worker in self.workers if worker.poll() is not None]
-        self.ended += len(ended)
-        for worker in ended:
+        for worker in [each for each in self.workers if each.poll() is not None]:
             _end(worker)
             self.workers[self.workers.index(worker)] = self._start("taskmanager")
 

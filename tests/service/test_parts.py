@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from monitor.service.publishing import Watched
 from monitor.settings import load
 from tests.flink.world import PARTITIONS, STREAM, SpreadWorld, closed_by_watermark, config
 
-EVENTS, MOST = 6_000, 1_500
+EVENTS, MOST = 8_000, 2_000
 """Of the later windows more events come than are kept."""
 NAMES = [f"events-{partition}" for partition in range(PARTITIONS)]
 
@@ -73,9 +73,9 @@ def batches(seed: int, largest: int) -> Iterator[RawBatch]:
 class Workers:
     """The two stages with what an engine keeps for them; `restarted`, others go on from that."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.maker, self.merger = stages(folder)
+    def __init__(self, stages: Callable[[], tuple[PartMaker, PartMerger]]) -> None:
+        self._stages = stages
+        self.maker, self.merger = stages()
         self.progress: dict[str, Progress] = {}
         self.parts: dict[str, bytes] = {}
         self.known: dict[str, bytes] = {}
@@ -83,7 +83,7 @@ class Workers:
         self.now = 0.0
 
     def restarted(self) -> None:
-        self.maker, self.merger = stages(self._folder)
+        self.maker, self.merger = self._stages()
         self.parts, self.known = dict(self.parts), dict(self.known)
 
     def take(self, records: RawBatch) -> None:
@@ -108,7 +108,7 @@ class Workers:
 def test_results_are_the_bytes_of_a_replay_whoever_makes_the_parts_and_whatever_ends(
     folder: Path, want: dict[str, bytes], seed: int, largest: int, restarts: float
 ) -> None:
-    workers, rng = Workers(folder), random.Random(seed)
+    workers, rng = Workers(partial(stages, folder)), random.Random(seed)
     for records in batches(seed, largest):
         workers.take(records)
         if rng.random() < restarts:
@@ -119,11 +119,11 @@ def test_results_are_the_bytes_of_a_replay_whoever_makes_the_parts_and_whatever_
     assert {name(result): result for result in workers.results} == want
     assert len(workers.results) == len(want)
     assert 0 < sum(b'"sampled"' in result for result in want.values()) < len(want)
-    assert sum(message.channel == "dead-letters" for message in workers.said) == world().rejected
+    assert sum(message.channel == "dead-letters" for message in workers.said) == world().rejected > 0
 
 
 def test_nothing_is_closed_before_it_is_known_which_partitions_there_are(folder: Path, want: dict[str, bytes]) -> None:
-    workers = Workers(folder)
+    workers = Workers(partial(stages, folder))
     for records in batches(3, 2_000):
         workers.take(records)
     assert workers.results == []
@@ -139,7 +139,7 @@ def test_nothing_is_closed_before_it_is_known_which_partitions_there_are(folder:
 def test_a_partition_with_records_to_read_is_never_idle_and_none_is_after_an_outage(
     folder: Path, want: dict[str, bytes]
 ) -> None:
-    workers = Workers(folder)
+    workers = Workers(partial(stages, folder))
     for records in batches(4, 2_000):
         workers.take(records)
     waiting = dict.fromkeys(NAMES, 0) | {NAMES[-1]: 1}
@@ -159,7 +159,7 @@ def test_a_partition_with_records_to_read_is_never_idle_and_none_is_after_an_out
 def test_windows_close_when_all_partitions_fall_silent_together_after_a_restart(
     folder: Path, want: dict[str, bytes]
 ) -> None:
-    workers, left = Workers(folder), list(batches(5, 100))
+    workers, left = Workers(partial(stages, folder)), list(batches(5, 100))
     last = {records.partition: records for records in left}
     for records in left:
         if records is not last[records.partition]:

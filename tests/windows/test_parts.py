@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import InputError
-from monitor.windows import PartWindows, Segments, Tally, TimePlan, Window, WindowCounts, Windowing, fixed_sum
+from monitor.windows import PartWindows, Segments, Tally, TimePlan, Window, WindowCounts, Windowing, fixed_sums
 from monitor.windows.parts import Part, PartitionRead, closed, merged
 from monitor.windows.window import merge
 from tests.windows import naive
@@ -53,7 +53,7 @@ def parts_of(partitions: dict[str, list[Event]], plan: TimePlan, seed: int, larg
 
 def rows_and_sums(left_out: Window) -> Tally:
     """Something to count of rows that are left out."""
-    return Tally(left_out.events, left_out.events, "sums", {"posteriors": fixed_sum(left_out.posteriors)})
+    return Tally(left_out.events, left_out.events, "sums", fixed_sums("posteriors", left_out.posteriors))
 
 
 def far(partitions: dict[str, list[Event]]) -> dict[str, list[Event]]:

@@ -1,0 +1,105 @@
+"""What a job has published and how far it has come, for a process that only looks on."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+
+from connectors.kafka import SinkSettings, SourceSettings
+from connectors.kafka.driver import Fetched, Partition, PositionLostError, Reader
+from monitor.ports import PartitionReport, Report
+
+_LOOK_SECONDS = 5.0
+"""How often it is asked how far the job has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What one poll has brought."""
+
+    states: Sequence[bytes] = ()
+    """Records of the topic of states, from its beginning."""
+    rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Dead letters that have come since this process began, by stream and reason."""
+
+
+class PublishedTopics:
+    """The topics of states and of dead letters, and the offsets that the job commits with its checkpoints."""
+
+    def __init__(self, source: SourceSettings, sink: SinkSettings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._source, self._sink, self._clock = source, sink, clock
+        self._looked = float("-inf")
+        self._report = Report()
+
+    def __enter__(self) -> "PublishedTopics":
+        connection, states, dead_letters = self._sink.connection, self._sink.states, self._sink.dead_letters
+        assert states is not None  # noqa: S101 - the command asks for it
+        # kafka-python whatever the driver: its position passes the markers that transactions leave behind records.
+        from connectors.kafka import python_driver  # noqa: PLC0415 - slow to import
+
+        topics = [topic for topic in (states, dead_letters) if topic is not None]
+        with ExitStack() as opening:
+            self._reader = self._opened(opening, python_driver.reader(SourceSettings(connection, tuple(topics))))
+            self._job = self._opened(opening, python_driver.group_reader(connection, self._source.group or ""))
+            every = [Partition(topic, number) for topic in topics for number in self._reader.partitions(topic)]
+            self._ends = {each: end for each, end in self._reader.latest(every).items() if each.topic == states}
+            self._reader.assign(every)
+            self._reader.seek(self._reader.earliest(self._ends))
+            self._reader.seek(self._reader.latest([each for each in every if each.topic != states]))
+            self._events = [
+                Partition(topic, number) for topic in self._source.topics for number in self._job.partitions(topic)
+            ]
+            self._closing = opening.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.close()
+
+    @staticmethod
+    def _opened(opening: ExitStack, reader: Reader) -> Reader:
+        return opening.enter_context(closing(reader))
+
+    def poll(self, timeout: float) -> News:
+        """What has come within so many seconds."""
+        if self._clock() - self._looked > _LOOK_SECONDS:
+            self._look()
+        try:
+            fetched = self._reader.poll(timeout)
+        except PositionLostError as error:  # the topic of dead letters has dropped what was not read yet
+            self._reader.seek(self._reader.earliest(error.positions))
+            return News()
+        of_states = [each for each in fetched if each.partition.topic == self._sink.states]
+        rejected = Counter(
+            place for each in fetched if each.partition.topic != self._sink.states for place in _rejected(each)
+        )
+        return News([record for each in of_states for record in each.records if record is not None], rejected)
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether all states have come that were there at the start."""
+        self._ends = {each: end for each, end in self._ends.items() if (self._reader.position(each) or 0) < end}
+        return not self._ends
+
+    def report(self) -> Report:
+        """How far the job had come when it was last looked."""
+        return self._report
+
+    def _look(self) -> None:
+        committed, ends = self._job.committed(self._events), self._job.latest(self._events)
+        partitions = tuple(
+            PartitionReport(each.name, each.topic, offset, lag := max(ends[each] - offset, 0), lag)
+            for each, (offset, _) in sorted(committed.items())
+            if each in ends
+        )
+        self._report = replace(self._report, partitions=partitions, fetch_errors=self._reader.errors)
+        self._looked = self._clock()
+
+
+def _rejected(fetched: Fetched) -> Sequence[tuple[str, str]]:
+    """The stream and the reason of each record."""
+    said = (dict(headers or ()) for headers in fetched.headers())
+    return [(each.get("stream", b"").decode(errors="replace"), each.get("reason", b"").decode()) for each in said]
