@@ -785,6 +785,3 @@ LEVEL_REACH = 1.65
 # The chance that all values of a window are the same, by the share of the commonest in the reference: below it, a
 # column with one value only is called constant. A flag that is raised once in 10,000 events is not called so.
 CONSTANT_BY_CHANCE = 1e-3
-
-# Phases of a season in which inputs may have something usual: of 100 blocks each has four then.
-INPUT_PHASES = 24

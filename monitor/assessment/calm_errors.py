@@ -49,10 +49,11 @@ def _calm(reference: AssessedReference) -> _Errors | None:
 def _of_sample(reference: AssessedReference, times: int) -> PriorEstimate:
     """The estimate of the hold-out's sample, each row so many times.
 
-    Without `pacc` for `em`: rows that are repeated would make their disagreement look like bias.
+    Without `pacc` for `em`, and without `retargeted` for `em-debiased`, which is `em` then: rows that are repeated
+    would make their disagreement look like bias.
     """
     sample, name = reference.sample, reference.estimator
-    needed = kept_for(name) & reference.statistics.keys()
+    needed = ((kept_for(name) - {"retargeted"}) | {name}) & reference.statistics.keys()
     view = CalibratedView(
         reference.classes,
         reference.source_priors,

@@ -21,8 +21,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from monitor.arrays import Vector, present
-from monitor.priors import ESTIMATORS, CalibratedView, PriorEstimate, ReferenceView
-from monitor.priors.estimate import frozen
+from monitor.priors import ESTIMATORS, CalibratedView, PriorEstimate, ReferenceView, frozen
 from monitor.shifts import Novelty, Prepared, Tested, UnknownEvents, out_of_inside, shares_inside, unknown_events
 from monitor.tolerances import HIDDEN_DISTANCE, LEAST_ERROR, LEAST_INSIDE, SOFT_MATCH_EVENTS
 from monitor.windows import Window

@@ -11,10 +11,12 @@ from monitor.events.mapping import OWN_SHAPE, EventMapping
 from monitor.events.paths import FieldPath
 from monitor.events.presets import JOINS
 from monitor.events.reasons import Reason
-from monitor.events.timestamps import TimeReading
+from monitor.events.timestamps import LIKELY_SECONDS, NO_TIME, TimeReading, from_epoch, from_rfc3339
 
 __all__ = [
     "JOINS",
+    "LIKELY_SECONDS",
+    "NO_TIME",
     "OWN_SHAPE",
     "DecodedBatch",
     "Decoder",
@@ -28,6 +30,8 @@ __all__ = [
     "Rejected",
     "Scored",
     "TimeReading",
+    "from_epoch",
+    "from_rfc3339",
     "guess",
     "keyed_struct",
     "likely_scores",

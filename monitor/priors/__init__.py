@@ -12,11 +12,10 @@ from typing import Final
 from monitor.arrays import Labels, Matrix
 from monitor.priors import bayes, counting, em, intervals, matching
 from monitor.priors.by_counting import ACC, CC, CDE, PCC
-from monitor.priors.by_debiasing import EM_DEBIASED
 from monitor.priors.by_likelihood import EM, EM_SHRUNK, EM_SLD, EM_STOPPED
 from monitor.priors.by_matching import PACC, PACC_SOFT, entries
-from monitor.priors.by_retargeting import RETARGETED
-from monitor.priors.estimate import CalibratedView, Estimator, HoldOut, PriorEstimate, ReferenceView, Statistics
+from monitor.priors.by_retargeting import EM_DEBIASED, RETARGETED
+from monitor.priors.estimate import CalibratedView, Estimator, HoldOut, PriorEstimate, ReferenceView, Statistics, frozen
 from monitor.priors.maps import ENERGY, GAUSSIAN, ONE_HOT, RFF
 from monitor.priors.smoothing import Levels
 from monitor.windows import Window, fixed_sums
@@ -111,6 +110,7 @@ __all__ = [
     "bayes",
     "counting",
     "em",
+    "frozen",
     "intervals",
     "kept_for",
     "matching",

@@ -24,14 +24,12 @@ from monitor.shifts import (
     Blocks,
     BlockSums,
     FeatureProfile,
-    Phases,
     Prepared,
     Season,
     SortedColumn,
     alike_neighbours,
     elsewhere,
     mapped_rows,
-    phases_of_inputs,
 )
 from monitor.tolerances import (
     BLOCK_CELLS,
@@ -98,15 +96,6 @@ class Cut:
         return cells.reshape(self.number, classes).astype(np.float64)
 
 
-class Seasonal(NamedTuple):
-    """What is to follow a season."""
-
-    length: str
-    """A duration, or 1y."""
-    inputs: bool = False
-    """Whether inputs and scores are held against the same time too, and not the class mix alone."""
-
-
 class SeasonCut(NamedTuple):
     """Which window's length each hold-out row belongs to, those that are kept as no block among them."""
 
@@ -116,16 +105,10 @@ class SeasonCut(NamedTuple):
     """of a window, in microseconds."""
     window_of_row: Labels
     """As a number since the epoch."""
-    inputs: bool
-    """Whether inputs and scores are to follow it too."""
-
-    def phases(self, parts: int) -> Callable[[Labels], Labels]:
-        """Of blocks, by their number since the epoch."""
-        return lambda number: phases_of_inputs(number // parts * self.window, self.length, self.window)
 
     def counted(self, labels: Labels, classes: int) -> Season:
         """The class mix by phase."""
-        return Season.of(self.length, self.window, self.window_of_row, labels, classes, inputs=self.inputs)
+        return Season.of(self.length, self.window, self.window_of_row, labels, classes)
 
 
 def microseconds(times: ArrayLike, rows: int) -> Labels:
@@ -162,13 +145,12 @@ def _plain(values: list[Any]) -> NDArray[Any]:
     return np.array(moments, dtype="datetime64[us]")
 
 
-def cut(block: Block, rows: int, times: Labels | None = None, season: Seasonal | None = None) -> Cut:
+def cut(block: Block, rows: int, times: Labels | None = None, season: str | None = None) -> Cut:
     """Blocks of so many consecutive events, or of the events of such a time, aligned as windows are.
 
     Of a hold-out with fewer than `FEWEST_BLOCKS` of these lengths blocks are parts of them, with at least
     `SHORTEST_PART` events each. A block by time that holds less than a quarter of what blocks usually do is of no use.
-    Of very many blocks some are kept, spread evenly over the hold-out, and the latest; where inputs follow a season, as
-    many of each of its phases.
+    Of very many blocks some are kept, spread evenly over the hold-out, and the latest. A `season` is a duration too.
     """
     seasons = None if season is None else _season(season, block, times)
     order = np.arange(rows) if times is None else np.argsort(times, kind="stable")
@@ -187,8 +169,7 @@ def cut(block: Block, rows: int, times: Labels | None = None, season: Seasonal |
         of_order, parts, length = *_by_time(times[order], micro), duration_text(micro)
         if (of_order < 0).all():
             raise InputError(f"block: no {length} of the hold-out holds {MINIMUM_EVENTS} events; want a longer block")
-    phases = None if seasons is None or not seasons.inputs else seasons.phases(parts)
-    of_order, stretch = _kept(of_order, parts, phases)
+    of_order, stretch = _kept(of_order, parts)
     of_row = np.empty(rows, dtype=np.int64)
     of_row[order] = of_order
     inside = np.flatnonzero(of_order >= 0)
@@ -199,9 +180,8 @@ def cut(block: Block, rows: int, times: Labels | None = None, season: Seasonal |
     return Cut(length, parts, stretch, order, of_row, when[first], when[last], times is not None, seasons)
 
 
-def _season(season: Seasonal, block: Block, times: Labels | None) -> SeasonCut:
+def _season(said: str, block: Block, times: Labels | None) -> SeasonCut:
     """Which phase of the season each row has; InputError where the hold-out cannot know."""
-    said = season.length
     if times is None or not isinstance(block, str):
         raise InputError(f"season: {said!r} wants times of all events, and a block that is a duration, such as 1h")
     length, window = _season_length(said), duration(block, "block")
@@ -213,7 +193,7 @@ def _season(season: Seasonal, block: Block, times: Labels | None) -> SeasonCut:
             f"season: the hold-out covers {covered:.2g} of {said}; want at least {FEWEST_SEASONS}, "
             "or nobody knows what is usual at which time"
         )
-    return SeasonCut(length, window, times // window, season.inputs)
+    return SeasonCut(length, window, times // window)
 
 
 def _season_length(said: str) -> int:
@@ -253,29 +233,20 @@ def _enough(numbers: Labels, fewest: int) -> Labels:
     return np.where((counts >= max(SHORT_BLOCK * np.median(counts), fewest))[place], numbers, -1)
 
 
-def _kept(of_order: Labels, parts: int, phases: Callable[[Labels], Labels] | None) -> tuple[Labels, Labels]:
+def _kept(of_order: Labels, parts: int) -> tuple[Labels, Labels]:
     """The blocks numbered anew, without those that are one too many, and the stretch of each."""
     block_numbers = np.unique(of_order[of_order >= 0])
     stretch = np.unique(block_numbers // parts, return_inverse=True)[1]
     if parts > 1 and stretch[-1] + 1 < FEWEST_STRETCHES:
         stretch = np.arange(block_numbers.size) * FEWEST_STRETCHES // block_numbers.size
     if block_numbers.size > BLOCKS_KEPT:
-        latest = np.arange(block_numbers.size - LATEST_BLOCKS, block_numbers.size)
-        if phases is None:
-            even = _evenly(np.arange(block_numbers.size), BLOCKS_KEPT - LATEST_BLOCKS)
-        else:
-            phase = phases(block_numbers)
-            each = [np.flatnonzero(phase == one) for one in np.unique(phase)]
-            even = np.concatenate([_evenly(members, max(BLOCKS_KEPT // len(each), 1)) for members in each])
-        block_numbers = block_numbers[np.union1d(even, latest)]
+        even = np.linspace(0, block_numbers.size - 1, BLOCKS_KEPT - LATEST_BLOCKS).astype(np.int64)
+        block_numbers = block_numbers[
+            np.union1d(even, np.arange(block_numbers.size - LATEST_BLOCKS, block_numbers.size))
+        ]
     numbers = np.searchsorted(block_numbers, of_order)
     kept = (of_order >= 0) & (block_numbers[np.minimum(numbers, block_numbers.size - 1)] == of_order)
     return np.where(kept, numbers, -1), stretch[: block_numbers.size]
-
-
-def _evenly(members: Labels, number: int) -> Labels:
-    """So many of them, from the first to the last."""
-    return members[np.unique(np.linspace(0, members.size - 1, number).astype(np.int64))]
 
 
 def summarised(
@@ -301,10 +272,7 @@ def summarised(
     sums = np.stack(
         [_by_class(mapped_rows(_taken(rows, each), reference), rows.labels[each], classes) for each in members]
     )
-    season = None if cut.season is None else cut.season.counted(rows.labels, classes)
-    phases = Phases(season.phases_of_inputs(cut.starts), cut.stretch) if season is not None and season.inputs else None
-    apart = BlockSums(sums, counts, cut.stretch, whole_windows=cut.parts == 1).without_season(phases)
-    cut = _with_neighbours(cut, apart, reference)
+    cut = _with_neighbours(cut, BlockSums(sums, counts, cut.stretch, whole_windows=cut.parts == 1), reference)
     columns = np.zeros((rows.labels.size, 0)) if rows.features is None else rows.features
     compared = [
         _compared(columns[:, j], profile, rows.labels, cut, counts) for j, profile in enumerate(reference.features)
@@ -327,7 +295,7 @@ def summarised(
         estimates=np.stack([estimate(Window(unseen[each], _taken(rows, each).features)) for each in members]),
         losses=np.array([quality.brier(raw[each], rows.labels[each]) for each in members]),
         expected_losses=np.array([quality.expected_brier(raw[each], unseen[each]) for each in members]),
-        season=season,
+        season=None if cut.season is None else cut.season.counted(rows.labels, classes),
     )
 
 

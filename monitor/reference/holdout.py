@@ -22,8 +22,7 @@ import numpy as np
 
 from monitor.arrays import Labels, Matrix, present
 from monitor.errors import InputError
-from monitor.events import DecodedBatch, Decoder, TimeReading
-from monitor.events.timestamps import LIKELY_SECONDS, NO_TIME, from_epoch, from_rfc3339
+from monitor.events import LIKELY_SECONDS, NO_TIME, DecodedBatch, Decoder, TimeReading, from_epoch, from_rfc3339
 from monitor.limits import PROBED_ROWS
 from monitor.ports import RawBatch
 from monitor.ports.schema import Feature, StreamSchema

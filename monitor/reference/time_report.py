@@ -39,7 +39,6 @@ def measured(reference: Reference) -> Found | None:
             "length": blocks.season.length,
             "window": blocks.season.window,
             "explained": blocks.season.explained,
-            **({"inputs_explained": blocks.inputs_explained} if blocks.season.inputs else {}),
         }
     matches = block_matches(prepare(reference).moments)
     if matches is None:
@@ -107,15 +106,8 @@ def _season(found: Found) -> tuple[str, str, str]:
     share, length = found["explained"], season_text(found["length"])
     text = f"{share:.0%} of how the class mix varies between windows goes with the time in the season of {length}."
     if share < LEAST_EXPLAINED:
-        verdict, text = "mind", f"{text} The mix hardly follows it: what is usual is the same at any time."
-    else:
-        verdict, text = "good", f"{text} Windows are held against the class mix of the same time."
-    if (of_inputs := found.get("inputs_explained")) is not None:
-        text += (
-            f" {of_inputs:.0%} of how features and scores vary goes with it, and they are held against that time too."
-        )
-        verdict = "mind" if max(share, of_inputs) < LEAST_EXPLAINED else "good"
-    return verdict, "Season", text
+        return "mind", "Season", f"{text} The mix hardly follows it: what is usual is the same at any time."
+    return "good", "Season", f"{text} Windows are held against the class mix of the same time."
 
 
 def _visible(matches: BlockMatches, windows: int) -> float:

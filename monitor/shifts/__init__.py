@@ -22,11 +22,10 @@ from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested, alike_neighbours, cohen_w
 from monitor.shifts.novelty import Novelty, UnknownEvents, unknown_events
 from monitor.shifts.outline import Outline, follow
-from monitor.shifts.phases import Phases
 from monitor.shifts.prepared import Prepared, mapped_rows, out_of_inside, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
 from monitor.shifts.resolution import SINGLE, Resolution, WrittenColumn, coarsened_table
-from monitor.shifts.season import Season, phases_of_inputs
+from monitor.shifts.season import Season
 from monitor.shifts.sketches import Sketch, SketchedColumns, Sketches, sketched
 from monitor.shifts.tallied import tallied
 from monitor.shifts.told_apart import label_shift_odds, left_by_one_feature, scores_alone
@@ -53,7 +52,6 @@ __all__ = [
     "Move",
     "Novelty",
     "Outline",
-    "Phases",
     "Prepared",
     "Resolution",
     "Season",
@@ -89,7 +87,6 @@ __all__ = [
     "mapped_rows",
     "one_mix_explains",
     "out_of_inside",
-    "phases_of_inputs",
     "prepare",
     "profile_of",
     "qualities",

@@ -31,12 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
-from monitor.shifts.phases import Phases, UsualValues
 from monitor.shifts.season import Season, UsualMix
 from monitor.tolerances import FOLDS
-
-LEAST_DISTANCE = float(np.finfo(np.float32).eps)
-"""Of two distributions, before its logarithm is taken."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,42 +89,7 @@ class Blocks:
     @property
     def mapped(self) -> "BlockSums":
         """What `BlockSums` makes of them."""
-        sums = BlockSums(self.sums, self.counts, self.stretch, whole_windows=self.parts == 1, usual=self.usual_mixes)
-        return sums.without_season(self.phases)
-
-    @property
-    def phases(self) -> Phases | None:
-        """When the blocks were in the season; None where inputs are not to follow one."""
-        season = self.season
-        return (
-            None if season is None or not season.inputs else Phases(season.phases_of_inputs(self.starts), self.stretch)
-        )
-
-    @property
-    def inputs_explained(self) -> float:
-        """How much of what blocks differ by, beyond their class mixes, goes with the phase."""
-        plain = BlockSums(self.sums, self.counts, self.stretch, whole_windows=self.parts == 1)
-        return 0.0 if self.phases is None else self.phases.usual(plain.residuals).explained
-
-    def at(self, phase: int | None) -> "Blocks":
-        """The same with distances and missing values as they would be in this phase."""
-        phases = self.phases
-        if phases is None:
-            return self
-
-        def moved(values: Matrix) -> Matrix:
-            usual = phases.usual(values)
-            return np.asarray(values - usual.of_block + usual.at(phase))
-
-        def farther(distances: Matrix) -> Matrix:
-            return np.asarray(np.exp(moved(np.log(np.maximum(distances, LEAST_DISTANCE)))))
-
-        return replace(
-            self,
-            distances=farther(self.distances),
-            score_distances=farther(self.score_distances),
-            missing=moved(self.missing),
-        )
+        return BlockSums(self.sums, self.counts, self.stretch, whole_windows=self.parts == 1, usual=self.usual_mixes)
 
     @property
     def usual_mixes(self) -> Matrix | None:
@@ -138,13 +99,6 @@ class Blocks:
     def usual_at(self, start: int, end: int) -> UsualMix | None:
         """The class mix that is usual at the time of a window; None without a season."""
         return None if self.season is None else self.season.usual(start, end)
-
-    def phase(self, start: int, end: int) -> int | None:
-        """Of a window, where inputs are to follow the season; None where they are not, or nobody knows when it was."""
-        season = self.season
-        return (
-            None if season is None or not season.inputs or end <= start else season.phase_of_inputs((start + end) // 2)
-        )
 
     @property
     def events(self) -> Vector:
@@ -209,8 +163,6 @@ class BlockSums:
     """Whether each block is as long as a window."""
     usual: Matrix | None = None
     """The class mix that is usual at the time of each, by the others; None where that of all others is."""
-    season: UsualValues | None = None
-    """What is usual of a mean of the map at a time, beyond its class mix, and is not in the sums."""
 
     @classmethod
     def reduced(cls, rows: Matrix, labels: Labels, of_row: Labels, cut: Blocks, classes: int) -> Self:
@@ -227,25 +179,11 @@ class BlockSums:
         of_class = counts.reshape(number, classes).astype(np.float64)
         usual = None if (mixes := cut.usual_mixes) is None else mixes[blocks]
         of_blocks = sums.reshape(number, classes, -1)
-        made = cls(of_blocks, of_class, cut.stretch[blocks], whole_windows=cut.parts == 1, usual=usual)
-        return made.without_season(None if cut.phases is None else cut.phases.of(blocks))
-
-    def without_season(self, phases: Phases | None) -> Self:
-        """The same less what is usual at the time of each, beyond its class mix, by the others."""
-        if phases is None:
-            return self
-        usual = phases.usual(self.residuals)
-        sums = self.sums - self.counts[:, :, None] * usual.of_block[:, None, :]
-        return replace(self, sums=sums, season=usual)
-
-    def usual_at(self, phase: int | None) -> Vector:
-        """What is usual of a mean of the map at a time, beyond its class mix."""
-        return np.zeros(self.sums.shape[2]) if self.season is None else self.season.at(phase)
+        return cls(of_blocks, of_class, cut.stretch[blocks], whole_windows=cut.parts == 1, usual=usual)
 
     def at(self, coordinates: Labels) -> Self:
         """The same for some of the coordinates."""
-        season = None if self.season is None else self.season.of(coordinates)
-        return replace(self, sums=self.sums[:, :, coordinates], season=season)
+        return replace(self, sums=self.sums[:, :, coordinates])
 
     def of(self, picked: Flags) -> Self:
         """The same for some of the blocks."""

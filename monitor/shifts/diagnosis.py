@@ -149,18 +149,12 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         or_one_feature=or_one_feature,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
         inputs_differ=not fits and whole.natural and _inputs_differ(rows, reference, tested, level),
-        mean=_mean(seen, reference),
+        mean=seen.mean * reference.moments.scale,
         seen=seen,
         fit_events=of_whole.events,
         mix_events=of_mix.events,
         usual=usual,
     )
-
-
-def _mean(seen: Looked, reference: Prepared) -> Vector:
-    """Before scaling, and without what the season makes of it: of any time, as others are held against it."""
-    mean, blocks = seen.mean * reference.moments.scale, reference.moments.blocks
-    return mean if blocks is None or seen.phase is None else np.asarray(mean - blocks.usual_at(seen.phase))
 
 
 def one_mix_explains(window: Window, reference: Prepared, level: float) -> bool:
@@ -171,7 +165,7 @@ def one_mix_explains(window: Window, reference: Prepared, level: float) -> bool:
 def _matched(seen: Looked, reference: Prepared) -> Match:
     """The match on all coordinates that the window has."""
     known = _known(seen)
-    return fit.match(prepared.part(reference, known), seen.mean[list(known)], seen.events, seen.phase)
+    return fit.match(prepared.part(reference, known), seen.mean[list(known)], seen.events)
 
 
 def _known(seen: Looked) -> tuple[int, ...]:
@@ -229,7 +223,7 @@ def _without_unknown(
     seen = looked.look(window.take(~unknown.beyond), reference)
     mean = seen.mean * reference.moments.scale / inside.scale
     at = np.flatnonzero(np.isfinite(mean))
-    known = fit.match(inside.at(at), mean[at], seen.events, seen.phase)
+    known = fit.match(inside.at(at), mean[at], seen.events)
     fits = known.p_value >= level or known.effect <= MISFIT_LEFT * whole.effect
     return known if fits and (mapped is None or known.effect < mapped.effect) else None
 
@@ -351,7 +345,7 @@ def _mapped(seen: Looked, table: Matrix, reference: Prepared, explanations: Mapp
         return None
     mean = looked.mean_with(seen, table, maps, reference)
     at = fit.coordinates(reference.blocks, "feature", "joint")
-    return fit.match(prepared.part(reference, tuple(at.tolist())), mean[at], seen.events, seen.phase)
+    return fit.match(prepared.part(reference, tuple(at.tolist())), mean[at], seen.events)
 
 
 def _mix(seen: Looked, whole: Match, rest: Rest | None, reference: Prepared, usual: UsualMix | None) -> Tested:

@@ -67,11 +67,11 @@ class DistanceLaw:
 
 
 @lru_cache(maxsize=REFERENCES_READY)
-def distance_laws(reference: Prepared, phase: int | None = None) -> tuple[DistanceLaw, ...]:
-    """One for each feature, in a phase of the season where inputs follow one; none where there are no blocks."""
-    if reference.hold_out is None:
+def distance_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
+    """One for each feature; none where there are no blocks."""
+    blocks = reference.hold_out
+    if blocks is None:
         return ()
-    blocks = reference.hold_out.at(phase)
     pairs = zip(reference.features, blocks.distances.T, blocks.missing.T, strict=True)
     laws = [_law(*each, blocks, reference.source_priors, varied=varied(reference)) for each in pairs]
     tested = [j for j in range(len(laws)) if j not in reference.untested]
@@ -80,11 +80,11 @@ def distance_laws(reference: Prepared, phase: int | None = None) -> tuple[Distan
 
 
 @lru_cache(maxsize=REFERENCES_READY)
-def score_laws(reference: Prepared, phase: int | None = None) -> tuple[DistanceLaw, ...]:
+def score_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     """One for each posterior."""
-    if reference.hold_out is None:
+    blocks = reference.hold_out
+    if blocks is None:
         return ()
-    blocks = reference.hold_out.at(phase)
     never = np.zeros(blocks.number)
     pairs = zip(reference.posteriors, blocks.score_distances.T, strict=True)
     return tuple(_law(*each, never, blocks, reference.source_priors, varied=varied(reference)) for each in pairs)

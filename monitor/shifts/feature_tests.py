@@ -80,7 +80,7 @@ def of_features(
     found = compared(looked.features, priors, spread)
     if not varied(reference):  # else events are not independent, and blocks have their own laws
         _judge_unusual(found, reference, priors, spread)
-    found = _beyond_blocks(found, distance_laws(reference, looked.phase), reference.features, priors)
+    found = _beyond_blocks(found, distance_laws(reference), reference.features, priors)
     for j in reference.untested:
         found.p_value[j] = found.missing_p[j] = 1.0
     return corrected(found, level)
@@ -89,7 +89,7 @@ def of_features(
 def of_posteriors(looked: Looked, reference: Prepared, priors: Vector, level: float) -> tuple[Move, ...]:
     """All posteriors at this class mix."""
     found = compared(looked.posteriors, priors)
-    return corrected(_beyond_blocks(found, score_laws(reference, looked.phase), reference.posteriors, priors), level)
+    return corrected(_beyond_blocks(found, score_laws(reference), reference.posteriors, priors), level)
 
 
 def compared(seen: SeenColumns, priors: Vector, spread: Matrix | None = None) -> ComparedColumns:

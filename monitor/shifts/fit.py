@@ -83,10 +83,8 @@ def positions(block: CoordinateBlock) -> Labels:
     return np.arange(block.at.start, block.at.stop)
 
 
-def match(moments: Moments, mean: Vector, events: int, phase: int | None = None) -> Match:
+def match(moments: Moments, mean: Vector, events: int) -> Match:
     """Match the window's mean of the map's coordinates; twice, as the covariance depends on the answer.
-
-    `phase` is that of the window, where its inputs follow a season: what is usual then is taken out first.
 
     Where blocks of the hold-out differ by more than samples do, directions weigh by V in place of C, and T is held
     against its values in the blocks. The effect is what is left over beyond sampling error in either case.
@@ -94,8 +92,6 @@ def match(moments: Moments, mean: Vector, events: int, phase: int | None = None)
     # As shares sum to one only differences from the mean of the classes matter; what all have in common may be large.
     centre = moments.means.mean(axis=0)
     a, b = (moments.means - centre).T, mean - centre
-    if moments.blocks is not None and phase is not None:
-        b = b - moments.blocks.usual_at(phase) / moments.scale
     varied, law = _between_blocks(moments)
     priors = _begun(moments, a, b, events, varied)
     covariance = _covariance(moments, priors, events)

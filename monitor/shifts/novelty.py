@@ -242,8 +242,7 @@ def between_blocks(found: Novelty, reference: Landscape, labels: Labels, held: B
     `labels` are the classes of the reference's rows in their order.
     """
     far = (reference.by_row > found.threshold)[:, None].astype(np.float64)
-    at_any_time = replace(held, season=None)
-    mass = BlockSums.reduced(far, labels, held.of_sample, at_any_time, reference.counts.size).residuals[:, 0]
+    mass = BlockSums.reduced(far, labels, held.of_sample, held, reference.counts.size).residuals[:, 0]
     windows = held.stretches
     spread = float(mass.std(ddof=1) * np.sqrt(1 + 1 / windows))
     if spread == 0:

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Labels, Matrix, Vector
-from monitor.tolerances import INPUT_PHASES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,17 +47,13 @@ class Season:
     """Of every window's length of the hold-out, also of those that are kept as no block."""
     counts: Matrix
     """n_by, (windows' lengths, classes)."""
-    inputs: bool = False
-    """Whether inputs and scores are held against the same time too (`phases`)."""
 
     @classmethod
-    def of(
-        cls, length: int, window: int, window_of_row: Labels, labels: Labels, classes: int, *, inputs: bool = False
-    ) -> Self:
+    def of(cls, length: int, window: int, window_of_row: Labels, labels: Labels, classes: int) -> Self:
         """From the window's length in which each row of the hold-out lies, as a number since the epoch."""
         numbers, number = np.unique(window_of_row, return_inverse=True)
         counts = np.bincount(number * classes + labels, minlength=numbers.size * classes)
-        return cls(length, window, numbers * window, counts.reshape(-1, classes).astype(np.float64), inputs)
+        return cls(length, window, numbers * window, counts.reshape(-1, classes).astype(np.float64))
 
     def usual(self, start: int, end: int) -> UsualMix:
         """At the time of a window."""
@@ -68,14 +63,6 @@ class Season:
             return UsualMix(self._overall, float(self.counts.sum()))
         at = self._number[known[0]]
         return UsualMix(self._drawn(self._mixes[at] - self._mean), float(self._of_phase[at].sum()))
-
-    def phase_of_inputs(self, moment: int) -> int:
-        """Of inputs, of which less is known than of the class mix: there are fewer of them."""
-        return int(phases_of_inputs(np.array([moment]), self.length, self.window)[0])
-
-    def phases_of_inputs(self, moments: Labels) -> Labels:
-        """Of the window's length that holds each moment."""
-        return phases_of_inputs(moments, self.length, self.window)
 
     def usual_of_others(self, moments: Labels) -> Matrix:
         """At the time of each window's length of the hold-out that holds such a moment, by the others of its phase."""
@@ -95,7 +82,7 @@ class Season:
 
     def described(self) -> dict[str, int]:
         """What a file's header says of it."""
-        return {"length": self.length, "window": self.window, **({"inputs": 1} if self.inputs else {})}
+        return {"length": self.length, "window": self.window}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """What a file holds of it; `from_arrays` is the way back."""
@@ -104,10 +91,7 @@ class Season:
     @classmethod
     def from_arrays(cls, described: Mapping[str, int], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """What `described` and `to_arrays` wrote."""
-        return cls(
-            described["length"], described["window"], arrays["season_starts"], arrays["season_counts"],
-            bool(described.get("inputs", 0)),
-        )  # fmt: skip
+        return cls(described["length"], described["window"], arrays["season_starts"], arrays["season_counts"])
 
     def _phase(self, middle: Labels | int) -> Labels:
         return np.asarray(middle % self.length // self.window, dtype=np.int64)
@@ -170,9 +154,3 @@ class Season:
         least = self._overall / (float(self.counts.sum()) + 1)
         mix = np.maximum(self._overall + self._believed * away, least)
         return np.asarray(mix / mix.sum(axis=-1, keepdims=True))
-
-
-def phases_of_inputs(moments: Labels, length: int, window: int) -> Labels:
-    """The phase of the window's length that holds each moment, of at most `INPUT_PHASES`."""
-    middles = moments // window * window + window // 2
-    return np.asarray(middles % length // max(window, -(-length // INPUT_PHASES)), dtype=np.int64)

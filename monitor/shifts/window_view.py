@@ -62,8 +62,6 @@ class Looked:
     """Of the rows."""
     landscape: Landscape | None
     """Where the reference's classes lie."""
-    phase: int | None = None
-    """When it was in the season that inputs follow; None where they follow none."""
 
     @cached_property
     def distances(self) -> Vector | None:
@@ -82,9 +80,7 @@ def look(window: Window, reference: Prepared) -> Looked:
         features = seen_columns(reference.features, table)
         if reference.projections is not None:
             standardised = reference.projections.standardised(table)
-    phase = None if reference.hold_out is None else reference.hold_out.phase(window.key.start, window.key.end)
-    landscape = reference.landscape
-    looked = Looked(window.events, posteriors, features, np.zeros(0), standardised, landscape, phase)
+    looked = Looked(window.events, posteriors, features, np.zeros(0), standardised, reference.landscape)
     scores = column_sums(window.posteriors)[:-1] / window.events
     joint = _joint_mean(standardised, reference)
     return replace(looked, mean=_mean(looked, scores, joint, reference))
@@ -137,8 +133,7 @@ def look_at_all(window: Window, rows: Looked, left_out: Tally, reference: Prepar
         categories = dict(zip(columns.categories, of_each, strict=False))
         features = SeenColumns(columns, events, placed, categories, numbers["missing"].astype(np.float64))
     joint = None if rows.standardised is None else together.sum("joint sums") / events
-    landscape = reference.landscape
-    looked = Looked(events, posteriors, features, np.zeros(0), rows.standardised, landscape, rows.phase)
+    looked = Looked(events, posteriors, features, np.zeros(0), rows.standardised, reference.landscape)
     return replace(looked, mean=_mean(looked, together.sum("score sums") / events, joint, reference))
 
 

@@ -89,3 +89,26 @@ def test_a_class_that_cannot_be_told_from_another_leaves_it_as_unsure_as_em() ->
     said = solve(["em", "em-debiased"], Window.of(alike[:300]), reference)
     assert np.isfinite(said["em-debiased"].priors).all()
     np.testing.assert_array_equal((said["em-debiased"].upper - said["em-debiased"].lower)[2:], 1.0)
+
+
+def test_what_em_allows_for_bias_is_allowed_where_it_is_not_drawn() -> None:
+    """Where hold-out events of a class are two, they say nothing against EM, whose interval `pacc` has widened."""
+    g, labels = scored(9_000, SOURCE, 0.6, 3)
+    few = np.concatenate([np.flatnonzero(labels != 2), np.flatnonzero(labels == 2)[:2]])
+    reference = PlainReference.of(g[few], labels[few], None, names=["em", "pacc", "retargeted", "em-debiased"])
+    for seed in range(8):
+        window = Window.of(scored(2_000, MIX, 0.6, 50 + seed)[0])
+        said = solve(["em", "em-debiased"], window, reference)
+        undrawn = np.allclose(said["em-debiased"].priors, said["em"].priors)
+        if undrawn:
+            assert (said["em-debiased"].standard_errors >= said["em"].standard_errors * (1 - 1e-12)).all()
+    widened = PlainReference.of(g, labels, None, names=["em", "pacc", "retargeted", "em-debiased"])
+    window = Window.of(scored(2_000, MIX, 0.6, 2)[0])
+    both = solve(["em", "em-debiased", "retargeted"], window, widened)
+    found, em, other = both["em-debiased"], both["em"], both["retargeted"]
+    apart = other.priors - em.priors
+    share = float((found.priors - em.priors) @ apart / (apart @ apart))
+    of_other = np.maximum(other.standard_errors**2, em.standard_errors**2 - em.bias**2)
+    want = (1 - share) * em.standard_errors**2 + share * of_other + share * (1 - share) * apart**2
+    np.testing.assert_allclose(found.standard_errors**2, want, rtol=1e-9)
+    assert (em.bias > 0).any()
