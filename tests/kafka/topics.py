@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.kafka.apache import Cluster
@@ -38,7 +38,12 @@ class Broker:
         for made in admin.create_topics(
             [NewTopic(name, partitions, replicas, config=config) for name in names]
         ).values():
-            made.result(30)
+            try:
+                made.result(30)
+            except KafkaException as error:
+                # A busy broker made it and did not answer in time: librdkafka asked again.
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
         # A broker that is busy answers for a topic a moment after it was made.
         wait_until(lambda: set(names) <= admin.list_topics(timeout=30).topics.keys(), f"{names} to be there")
 
