@@ -89,7 +89,9 @@ class PublishedTopics:
         return self._report
 
     def _look(self) -> None:
-        committed, ends = self._job.committed(self._events), self._job.latest(self._events)
+        # First what gives up after a while: kafka-python waits for committed offsets for ever where no broker answers.
+        ends = self._job.latest(self._events)
+        committed = self._job.committed(self._events)
         partitions = tuple(
             PartitionReport(each.name, each.topic, offset, lag := max(ends[each] - offset, 0), lag)
             for each, (offset, _) in sorted(committed.items())
@@ -102,4 +104,4 @@ class PublishedTopics:
 def _rejected(fetched: Fetched) -> Sequence[tuple[str, str]]:
     """The stream and the reason of each record."""
     said = (dict(headers or ()) for headers in fetched.headers())
-    return [(each.get("stream", b"").decode(errors="replace"), each.get("reason", b"").decode()) for each in said]
+    return [(each.get("stream", b"").decode(errors="replace"), each.get("reason", b"").decode(errors="replace")) for each in said]

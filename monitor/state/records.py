@@ -153,6 +153,7 @@ class StateRecords:
                 self._forget_old(table, self._entries.get(whose, {}))
             elif isinstance(table, _Gone):
                 self._heads.pop(whose, None)
+                self._entries.pop(whose, None)
             else:
                 self._entries.setdefault(whose, {}).setdefault(table.concern, {})[table.number] = table
             changed.add(whose)
