@@ -104,4 +104,7 @@ class PublishedTopics:
 def _rejected(fetched: Fetched) -> Sequence[tuple[str, str]]:
     """The stream and the reason of each record."""
     said = (dict(headers or ()) for headers in fetched.headers())
-    return [(each.get("stream", b"").decode(errors="replace"), each.get("reason", b"").decode(errors="replace")) for each in said]
+    return [
+        (each.get("stream", b"").decode(errors="replace"), each.get("reason", b"").decode(errors="replace"))
+        for each in said
+    ]
