@@ -1,0 +1,29 @@
+"""What a process that only looks on at a job does when no broker answers."""
+
+import time
+from contextlib import closing
+
+import pytest
+
+from connectors.flink.published import PublishedTopics
+from connectors.kafka import SinkSettings, SourceSettings
+from connectors.kafka.settings import Connection
+from monitor.errors import OutageError
+from tests.kafka.mock import MockCluster
+
+
+@pytest.mark.chaos
+def test_an_outage_is_told_and_not_waited_out() -> None:
+    with closing(MockCluster()) as cluster:
+        for topic in ("events", "states"):
+            cluster.create_topic(topic)
+        connection = Connection((cluster.bootstrap,), broker_version="2.1")
+        source = SourceSettings(connection, ("events",), group="job")
+        now = iter(range(0, 10_000, 100))
+        with PublishedTopics(source, SinkSettings(connection, results="results", states="states"), lambda: next(now)) as published:
+            published.poll(0.1)
+            cluster.broker_down(1)
+            began = time.monotonic()
+            with pytest.raises(OutageError):
+                published.poll(0.1)
+            assert time.monotonic() - began < 120
