@@ -19,8 +19,9 @@ def test_an_outage_is_told_and_not_waited_out() -> None:
             cluster.create_topic(topic)
         connection = Connection((cluster.bootstrap,), broker_version="2.1")
         source = SourceSettings(connection, ("events",), group="job")
+        sink = SinkSettings(connection, results="results", states="states")
         now = iter(range(0, 10_000, 100))
-        with PublishedTopics(source, SinkSettings(connection, results="results", states="states"), lambda: next(now)) as published:
+        with PublishedTopics(source, sink, lambda: next(now)) as published:
             published.poll(0.1)
             cluster.broker_down(1)
             began = time.monotonic()
