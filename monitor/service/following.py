@@ -12,8 +12,8 @@ class FollowedStates:
 
     def __init__(self) -> None:
         self._begun = False
-        self._windows: dict[Whose, int] = {}
-        """How many windows there had been when it was last looked."""
+        self._told: dict[Whose, tuple[int, str]] = {}
+        """The end and the id of the last window that was told. A job that is submitted anew publishes others again."""
 
     def begin(self, concerns: Mapping[str, Sequence[AnyConcern]]) -> None:
         """All records come once more, the oldest first."""
@@ -32,7 +32,7 @@ class FollowedStates:
         new = self._records.known(changed)
         for whose in changed - new.keys():
             self._known.pop(whose, None)
-            self._windows.pop(whose, None)
+            self._told.pop(whose, None)
         self._known |= new
         windows = [reading for whose, known in new.items() for reading in self._unseen(whose, known)]
         windows.sort(key=lambda reading: (reading.key.end, reading.key.id))
@@ -43,15 +43,19 @@ class FollowedStates:
 
     def _unseen(self, whose: Whose, known: Known) -> tuple[Any, ...]:
         """Readings."""
-        ring = known.rings.get(WINDOWS, Ring())
-        before = self._windows.get(whose, 0)
-        self._windows[whose] = ring.count
+        entries, before = known.rings.get(WINDOWS, Ring()).entries, self._told.get(whose)
+        if entries:
+            self._told[whose] = max(_when(entries[-1]), before or _when(entries[-1]))
         if not self._begun:
             return ()
-        return ring.entries[max(len(ring.entries) - (ring.count - before), 0) :]
+        return tuple(reading for reading in entries if before is None or _when(reading) > before)
 
     def _by_stream(self) -> dict[str, dict[str, Known]]:
         found: dict[str, dict[str, Known]] = {stream: {} for stream in self._streams}
         for stream, segment in self._records.owners:
             found[stream][segment] = self._known[stream, segment]
         return found
+
+
+def _when(reading: Any) -> tuple[int, str]:
+    return reading.key.end, reading.key.id

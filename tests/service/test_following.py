@@ -91,3 +91,16 @@ def test_windows_after_a_reset_are_told(stages: tuple[PartMaker, PartMerger], pu
     assert isinstance(remembered, Remembered)
     assert remembered.known == {STREAM: {}}
     assert len(told(states, published)) == sum(message.value.count(b'"concern":"windows"') for message in published)
+
+
+def test_a_job_that_is_submitted_anew_tells_no_window_twice(
+    stages: tuple[PartMaker, PartMerger], published: Published
+) -> None:
+    """It publishes all states again, from the first window on."""
+    states = FollowedStates()
+    states.begin({STREAM: stages[1].watched[STREAM].concerns})
+    assert told(states, []) == []
+    once = [window for message in published for window in told(states, [message])]
+    again = [window for message in published for window in told(states, [message])]
+    assert len(once) > 10
+    assert again == []
