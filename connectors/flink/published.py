@@ -92,9 +92,12 @@ class PublishedTopics:
         # First what gives up after a while: kafka-python waits for committed offsets for ever where no broker answers.
         ends = self._job.latest(self._events)
         committed = self._job.committed(self._events)
+        # Before its first checkpoint a job has read nothing: it begins with the earliest records.
+        begun = self._job.earliest([each for each in self._events if each not in committed])
+        read = dict(begun) | {each: offset for each, (offset, _) in committed.items()}
         partitions = tuple(
-            PartitionReport(each.name, each.topic, offset, lag := max(ends[each] - offset, 0), lag)
-            for each, (offset, _) in sorted(committed.items())
+            PartitionReport(each.name, each.topic, offset, max(ends[each] - offset, 0), max(ends[each] - offset, 0))
+            for each, offset in sorted(read.items())
             if each in ends
         )
         self._report = replace(self._report, partitions=partitions, fetch_errors=self._reader.errors)

@@ -10,6 +10,20 @@ from connectors.kafka import SinkSettings, SourceSettings
 from connectors.kafka.settings import Connection
 from monitor.errors import OutageError
 from tests.kafka.mock import MockCluster
+from tests.kafka.topics import Broker
+
+
+def test_a_job_without_a_checkpoint_lags_by_all_that_there_is() -> None:
+    with closing(MockCluster()) as cluster:
+        for topic in ("events", "states"):
+            cluster.create_topic(topic)
+        Broker(cluster).produce("events", {0: [b"{}"] * 7})
+        connection = Connection((cluster.bootstrap,), broker_version="2.1")
+        source = SourceSettings(connection, ("events",), group="job")
+        with PublishedTopics(source, SinkSettings(connection, results="results", states="states")) as published:
+            published.poll(0.1)
+            (only,) = published.report().partitions
+        assert (only.position, only.lag) == (0, 7)
 
 
 @pytest.mark.chaos
