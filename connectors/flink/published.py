@@ -32,6 +32,8 @@ class PublishedTopics:
         self._source, self._sink, self._clock = source, sink, clock
         self._looked = float("-inf")
         self._report = Report()
+        self._letters: dict[Partition, int] = {}
+        """The next dead letter of each partition, also across outages; those from before this process do not count."""
 
     def __enter__(self) -> "PublishedTopics":
         connection, states, dead_letters = self._sink.connection, self._sink.states, self._sink.dead_letters
@@ -47,7 +49,8 @@ class PublishedTopics:
             self._ends = {each: end for each, end in self._reader.latest(every).items() if each.topic == states}
             self._reader.assign(every)
             self._reader.seek(self._reader.earliest(self._ends))
-            self._reader.seek(self._reader.latest([each for each in every if each.topic != states]))
+            self._letters = dict(self._reader.latest([each for each in every if each.topic != states])) | self._letters
+            self._reader.seek(self._letters)
             self._events = [
                 Partition(topic, number) for topic in self._source.topics for number in self._job.partitions(topic)
             ]
@@ -73,6 +76,7 @@ class PublishedTopics:
             self._reader.seek(self._reader.earliest(error.positions))
             return News()
         of_states = [each for each in fetched if each.partition.topic == self._sink.states]
+        self._letters = {each: self._reader.position(each) or begun for each, begun in self._letters.items()}
         rejected = Counter(
             place for each in fetched if each.partition.topic != self._sink.states for place in _rejected(each)
         )

@@ -26,6 +26,27 @@ def test_a_job_without_a_checkpoint_lags_by_all_that_there_is() -> None:
         assert (only.position, only.lag) == (0, 7)
 
 
+def test_dead_letters_that_came_in_an_outage_are_counted_after_it() -> None:
+    with closing(MockCluster()) as cluster:
+        for topic in ("events", "states", "dead"):
+            cluster.create_topic(topic)
+        broker = Broker(cluster)
+        broker.produce("dead", {0: [b"{}"] * 3})  # before this process
+        connection = Connection((cluster.bootstrap,), broker_version="2.1")
+        sink = SinkSettings(connection, results="results", states="states", dead_letters="dead")
+        published = PublishedTopics(SourceSettings(connection, ("events",), group="job"), sink)
+
+        def rejected() -> int:
+            return sum(sum(published.poll(0.2).rejected.values()) for _ in range(5))
+
+        with published:
+            broker.produce("dead", {0: [b"{}"]})
+            assert rejected() == 1
+        broker.produce("dead", {0: [b"{}"] * 2})
+        with published:
+            assert rejected() == 2
+
+
 @pytest.mark.chaos
 def test_an_outage_is_told_and_not_waited_out() -> None:
     with closing(MockCluster()) as cluster:
