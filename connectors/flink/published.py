@@ -9,6 +9,7 @@ from types import TracebackType
 
 from connectors.kafka import SinkSettings, SourceSettings
 from connectors.kafka.driver import Fetched, Partition, PositionLostError, Reader
+from monitor.arrays import present
 from monitor.ports import PartitionReport, Report
 
 _LOOK_SECONDS = 5.0
@@ -36,8 +37,8 @@ class PublishedTopics:
         """The next dead letter of each partition, also across outages; those from before this process do not count."""
 
     def __enter__(self) -> "PublishedTopics":
-        connection, states, dead_letters = self._sink.connection, self._sink.states, self._sink.dead_letters
-        assert states is not None  # noqa: S101 - the command asks for it
+        connection, dead_letters = self._sink.connection, self._sink.dead_letters
+        states = present(self._sink.states, "sink.states")
         # kafka-python whatever the driver: its position passes the markers that transactions leave behind records.
         from connectors.kafka import python_driver  # noqa: PLC0415 - slow to import
 
@@ -99,13 +100,14 @@ class PublishedTopics:
         # Before its first checkpoint a job has read nothing: it begins with the earliest records.
         begun = self._job.earliest([each for each in self._events if each not in committed])
         read = dict(begun) | {each: offset for each, (offset, _) in committed.items()}
-        partitions = tuple(
-            PartitionReport(each.name, each.topic, offset, max(ends[each] - offset, 0), max(ends[each] - offset, 0))
-            for each, offset in sorted(read.items())
-            if each in ends
-        )
+        partitions = tuple(_standing(each, offset, ends[each]) for each, offset in sorted(read.items()) if each in ends)
         self._report = replace(self._report, partitions=partitions, fetch_errors=self._reader.errors)
         self._looked = self._clock()
+
+
+def _standing(partition: Partition, offset: int, end: int) -> PartitionReport:
+    lag = max(end - offset, 0)
+    return PartitionReport(partition.name, partition.topic, offset, lag, lag)
 
 
 def _rejected(fetched: Fetched) -> Sequence[tuple[str, str]]:
