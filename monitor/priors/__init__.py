@@ -54,8 +54,8 @@ CHEAP: Final = tuple(name for name, estimator in ESTIMATORS.items() if estimator
 DEFAULT: Final = EM_DEBIASED.name
 """What a reference reports as the prevalence, unless it is told otherwise."""
 
-
 _BUILT_ON: Final = {EM_DEBIASED.name: (RETARGETED.name,)}
+"""Beside EM."""
 
 
 def kept_for(name: str) -> frozenset[str]:
