@@ -13,7 +13,7 @@ The reference is reduced once. With A the class means in the map's coordinates a
 so a window costs one mean of phi, and its estimate and interval cost microseconds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 
@@ -145,61 +145,98 @@ def _geometry(reference: ReferenceView, name: str) -> Geometry:
 
 def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, counts: Vector) -> dict[str, Matrix]:
     """The reference's sufficient statistics, in two passes over its rows."""
-    classes = counts.size
-    member = (labels == np.arange(classes)[:, None]).astype(np.float64)
     width = feature_map.apply(kept, x[:1]).shape[1]
-    blocks = list(row_blocks(x.shape[0], width))
 
     def mapped(b: int, e: int) -> Matrix:
         return feature_map.apply(kept, x[b:e])
 
-    images_of = cache(mapped) if x.shape[0] * width <= MAP_VALUES_KEPT else mapped
-    sums = sum((member[:, b:e] @ images_of(b, e) for b, e in blocks), np.zeros((classes, width)))
-    means = sums / counts[:, None]
-    gram = means @ means.T
-    influence = constrained_inverse(gram) @ means
-    shortfall = pseudo_inverse(gram, SINGULAR).sum(axis=0)
-    first, second = np.zeros((classes, classes + 1)), np.zeros((classes, classes + 1))
-    mixed, norms = np.zeros((classes, classes)), np.zeros(classes)
-    for b, e in blocks:
-        images = images_of(b, e)
-        effects = images @ np.vstack([influence, shortfall @ means]).T
-        first += member[:, b:e] @ effects
-        second += member[:, b:e] @ effects**2
-        mixed += member[:, b:e] @ (effects[:, :classes] * effects[:, classes:])
-        norms += member[:, b:e] @ (images**2).sum(axis=1)
-    # n - 1: with few rows of a class the plain variance is too small, and so would be every interval.
-    fewer = np.maximum(counts - 1.0, 1.0)[:, None]
-    variances = np.maximum((second - first**2 / counts[:, None]) / fewer, 0.0)
-    covariances = (mixed - first[:, :classes] * first[:, classes:] / counts[:, None]) / fewer
-    spread = np.maximum(norms / counts - np.diag(gram), 0.0) / counts
-    return {
-        "rows": counts,
-        "gram": gram,
-        "projection": means,
-        "variances": variances[:, :classes],
-        "deficits": np.vstack([variances[:, classes], np.abs(shortfall) * spread]),
-        "covariances": covariances,
-    }
+    images = cache(mapped) if x.shape[0] * width <= MAP_VALUES_KEPT else mapped
+    rows = MappedRows(images, width, members(labels, counts.size), counts)
+    return rows.means | rows.spreads
+
+
+def members(labels: Labels, classes: int) -> Matrix:
+    """(classes, rows): 1 for the class of each row."""
+    return np.asarray((labels == np.arange(classes)[:, None]).astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class MappedRows:
+    """Labelled rows of a reference under a map; what an answer needs of them, and what its error does, is a pass each.
+    """
+
+    images: Callable[[int, int], Matrix]
+    """From a row to another."""
+    width: int
+    member: Matrix
+    counts: Vector
+
+    @cached_property
+    def means(self) -> dict[str, Matrix]:
+        """`rows`, `gram` and `projection`."""
+        sums = np.zeros((self.counts.size, self.width))
+        for b, e in self._blocks():
+            sums += self.member[:, b:e] @ self.images(b, e)
+        means = sums / self.counts[:, None]
+        return {"rows": self.counts, "gram": means @ means.T, "projection": means}
+
+    @cached_property
+    def spreads(self) -> dict[str, Matrix]:
+        """`variances`, `deficits` and `covariances`."""
+        counts, classes = self.counts, self.counts.size
+        means, gram = self.means["projection"], self.means["gram"]
+        influence = constrained_inverse(gram) @ means
+        shortfall = pseudo_inverse(gram, SINGULAR).sum(axis=0)
+        first, second = np.zeros((classes, classes + 1)), np.zeros((classes, classes + 1))
+        mixed, norms = np.zeros((classes, classes)), np.zeros(classes)
+        for b, e in self._blocks():
+            images, member = self.images(b, e), self.member[:, b:e]
+            effects = images @ np.vstack([influence, shortfall @ means]).T
+            first += member @ effects
+            second += member @ effects**2
+            mixed += member @ (effects[:, :classes] * effects[:, classes:])
+            norms += member @ (images**2).sum(axis=1)
+        # n - 1: with few rows of a class the plain variance is too small, and so would be every interval.
+        fewer = np.maximum(counts - 1.0, 1.0)[:, None]
+        variances = np.maximum((second - first**2 / counts[:, None]) / fewer, 0.0)
+        covariances = (mixed - first[:, :classes] * first[:, classes:] / counts[:, None]) / fewer
+        spread = np.maximum(norms / counts - np.diag(gram), 0.0) / counts
+        return {
+            "variances": variances[:, :classes],
+            "deficits": np.vstack([variances[:, classes], np.abs(shortfall) * spread]),
+            "covariances": covariances,
+        }
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        return row_blocks(self.member.shape[1], self.width)
 
 
 def from_mean(known: Geometry, mean: Vector, events: int, soft: bool) -> PriorEstimate:
     """The estimate and its interval from the window's mean of the map; soft priors are shares of what is explained."""
-    kept, rows = known.kept, known.kept["rows"]
+    if not soft:
+        return with_errors(known, mean, nearest(known, mean, events))
+    kept, scores = known.kept, known.kept["projection"] @ mean
+    estimate = matching.match_products(kept["gram"], scores, soft, events, unique=known.told_apart_softly)
+    explained = float(estimate.priors.sum())
+    priors = estimate.priors / explained if explained > 0 else np.full(scores.size, 1.0 / scores.size)
+    estimate = replace(estimate, priors=frozen(priors), deficit_error=_deficit_error(kept, priors, events))
+    return _with_soft_interval(known, scores, estimate, explained) if estimate.unique and explained > 0 else estimate
+
+
+def nearest(known: Geometry, mean: Vector, events: int) -> PriorEstimate:
+    """The hard estimate without its interval: of the reference it takes the means alone."""
+    kept = known.kept
     scores = kept["projection"] @ mean
-    unique = known.told_apart_softly if soft else known.told_apart
-    estimate = matching.match_products(kept["gram"], scores, soft, events, unique=unique)
-    if soft:
-        explained = float(estimate.priors.sum())
-        priors = estimate.priors / explained if explained > 0 else np.full(rows.size, 1.0 / rows.size)
-        estimate = replace(estimate, priors=frozen(priors), deficit_error=_deficit_error(kept, priors, events))
-        return (
-            _with_soft_interval(known, scores, estimate, explained) if estimate.unique and explained > 0 else estimate
-        )
+    return matching.match_products(kept["gram"], scores, soft=False, events=events, unique=known.told_apart)
+
+
+def with_errors(known: Geometry, mean: Vector, estimate: PriorEstimate) -> PriorEstimate:
+    """The hard estimate with its interval, where there is one answer only."""
     if not estimate.unique:
         return estimate
-    errors = intervals.standard_errors(kept["variances"], estimate.priors, rows, events)
-    return intervals.around(estimate, errors, _unconstrained(known, scores))
+    kept = known.kept
+    errors = intervals.standard_errors(kept["variances"], estimate.priors, kept["rows"], estimate.events)
+    return intervals.around(estimate, errors, _unconstrained(known, kept["projection"] @ mean))
 
 
 def _with_soft_interval(known: Geometry, scores: Vector, estimate: PriorEstimate, explained: float) -> PriorEstimate:
