@@ -144,7 +144,7 @@ def _geometry(reference: ReferenceView, name: str) -> Geometry:
 
 
 def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, counts: Vector) -> dict[str, Matrix]:
-    """The reference's sufficient statistics, in two passes over its rows."""
+    """The reference's sufficient statistics, in three passes over its rows."""
     width = feature_map.apply(kept, x[:1]).shape[1]
 
     def mapped(b: int, e: int) -> Matrix:
@@ -152,7 +152,12 @@ def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, count
 
     images = cache(mapped) if x.shape[0] * width <= MAP_VALUES_KEPT else mapped
     rows = MappedRows(images, width, members(labels, counts.size), counts)
-    return rows.means | rows.spreads
+    variances, softly = rows.variances, rows.softly
+    return rows.means | {
+        "variances": variances[:, :-1],
+        "deficits": np.vstack([variances[:, -1], softly["deficits"]]),
+        "covariances": softly["covariances"],
+    }
 
 
 def members(labels: Labels, classes: int) -> Matrix:
@@ -162,8 +167,8 @@ def members(labels: Labels, classes: int) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class MappedRows:
-    """Labelled rows of a reference under a map; what an answer needs of them, and what its error does, is a pass each.
-    """
+    """Labelled rows of a reference under a map. What an answer needs of them, what its error does, and what else the
+    soft form does is a pass each."""
 
     images: Callable[[int, int], Matrix]
     """From a row to another."""
@@ -175,40 +180,56 @@ class MappedRows:
     def means(self) -> dict[str, Matrix]:
         """`rows`, `gram` and `projection`."""
         sums = np.zeros((self.counts.size, self.width))
-        for b, e in self._blocks():
-            sums += self.member[:, b:e] @ self.images(b, e)
+        for member, images in self._blocks():
+            sums += member @ images
         means = sums / self.counts[:, None]
         return {"rows": self.counts, "gram": means @ means.T, "projection": means}
 
-    @cached_property
-    def spreads(self) -> dict[str, Matrix]:
-        """`variances`, `deficits` and `covariances`."""
-        counts, classes = self.counts, self.counts.size
-        means, gram = self.means["projection"], self.means["gram"]
-        influence = constrained_inverse(gram) @ means
-        shortfall = pseudo_inverse(gram, SINGULAR).sum(axis=0)
+    @property
+    def variances(self) -> Matrix:
+        """V, and behind it the variances of t."""
+        classes = self.counts.size
         first, second = np.zeros((classes, classes + 1)), np.zeros((classes, classes + 1))
-        mixed, norms = np.zeros((classes, classes)), np.zeros(classes)
-        for b, e in self._blocks():
-            images, member = self.images(b, e), self.member[:, b:e]
-            effects = images @ np.vstack([influence, shortfall @ means]).T
+        for member, images in self._blocks():
+            effects = images @ self._influence.T
             first += member @ effects
             second += member @ effects**2
+        return np.maximum((second - first**2 / self.counts[:, None]) / self._fewer, 0.0)
+
+    @property
+    def softly(self) -> dict[str, Matrix]:
+        """`deficits` but for the variances of t, and `covariances`."""
+        counts, classes = self.counts, self.counts.size
+        first, mixed, norms = np.zeros((classes, classes + 1)), np.zeros((classes, classes)), np.zeros(classes)
+        for member, images in self._blocks():
+            effects = images @ self._influence.T
+            first += member @ effects
             mixed += member @ (effects[:, :classes] * effects[:, classes:])
             norms += member @ (images**2).sum(axis=1)
-        # n - 1: with few rows of a class the plain variance is too small, and so would be every interval.
-        fewer = np.maximum(counts - 1.0, 1.0)[:, None]
-        variances = np.maximum((second - first**2 / counts[:, None]) / fewer, 0.0)
-        covariances = (mixed - first[:, :classes] * first[:, classes:] / counts[:, None]) / fewer
-        spread = np.maximum(norms / counts - np.diag(gram), 0.0) / counts
+        spread = np.maximum(norms / counts - np.diag(self.means["gram"]), 0.0) / counts
         return {
-            "variances": variances[:, :classes],
-            "deficits": np.vstack([variances[:, classes], np.abs(shortfall) * spread]),
-            "covariances": covariances,
+            "deficits": np.abs(self._shortfall) * spread,
+            "covariances": (mixed - first[:, :classes] * first[:, classes:] / counts[:, None]) / self._fewer,
         }
 
-    def _blocks(self) -> Iterator[tuple[int, int]]:
-        return row_blocks(self.member.shape[1], self.width)
+    @cached_property
+    def _shortfall(self) -> Vector:
+        return np.asarray(pseudo_inverse(self.means["gram"], SINGULAR).sum(axis=0))
+
+    @cached_property
+    def _influence(self) -> Matrix:
+        """What an image moves psi and t by."""
+        means = self.means["projection"]
+        return np.vstack([constrained_inverse(self.means["gram"]) @ means, self._shortfall @ means])
+
+    @property
+    def _fewer(self) -> Matrix:
+        """n - 1: with few rows of a class the plain variance is too small, and so would be every interval."""
+        return np.maximum(self.counts - 1.0, 1.0)[:, None]
+
+    def _blocks(self) -> Iterator[tuple[Matrix, Matrix]]:
+        for b, e in row_blocks(self.member.shape[1], self.width):
+            yield self.member[:, b:e], self.images(b, e)
 
 
 def from_mean(known: Geometry, mean: Vector, events: int, soft: bool) -> PriorEstimate:

@@ -102,7 +102,8 @@ class _Retargeted:
 
     @property
     def with_errors(self) -> PriorEstimate:
-        return with_errors(Geometry(self.rows.means | self.rows.spreads), self.mean, self.answer)
+        known = Geometry(self.rows.means | {"variances": self.rows.variances[:, :-1]})
+        return with_errors(known, self.mean, self.answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
