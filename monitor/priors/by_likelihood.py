@@ -25,7 +25,6 @@ from monitor.priors.estimate import (
     PriorEstimate,
     ReferenceView,
     Statistics,
-    frozen,
     labelled_rows,
     no_events,
     nothing,
@@ -62,7 +61,7 @@ def _beside_matching(window: Window, reference: ReferenceView, answers: Answers)
     apart = (matched.priors[known] - estimate.priors[known]) ** 2
     bias = np.zeros_like(variances)
     bias[known] = np.maximum(apart - DOUBT**2 * allowed, 0.0)
-    return replace(intervals.around(estimate, np.sqrt(variances + bias)), bias=frozen(np.sqrt(bias)))
+    return intervals.around(estimate, np.sqrt(variances + bias), bias=np.sqrt(bias))
 
 
 def _most_likely(window: Window, reference: ReferenceView) -> PriorEstimate:
@@ -102,7 +101,7 @@ def _with_reference_noise(estimate: PriorEstimate, posteriors: Matrix, reference
     g, _ = usable_rows(posteriors)
     rows: Vector = np.asarray(reference.statistics["em"]["rows"])
     errors = intervals.likelihood_errors(g, reference.source_priors, estimate.priors, rows)
-    return replace(intervals.around(estimate, errors), dropped=estimate.dropped)
+    return intervals.around(estimate, errors)
 
 
 EM = Estimator("em", _null, _maximise, always=True, building_on=_beside_matching)

@@ -149,15 +149,14 @@ def _debiased(window: Window, reference: ReferenceView, answers: Answers) -> Pri
     apart = other.answer.priors - em.priors
     if _beyond(apart, LEAST_DOUBT * of_em) == 0:
         # Nor would it be however sure the other is: most windows need not know that.
-        return around(replace(em, bias=frozen(np.sqrt(doubted))), np.sqrt(of_em + doubted))
+        return around(em, np.sqrt(of_em + doubted), bias=np.sqrt(doubted))
     errors = present(other.with_errors.standard_errors, "standard errors")
     of_other = np.maximum(errors**2, of_em)
     beyond = _beyond(apart, np.maximum(of_other - of_em, LEAST_DOUBT * of_em))
     share = beyond / (beyond + float(of_other.sum())) if beyond else 0.0
     bias = (1.0 - share) * (doubted + share * apart**2)
     errors = np.sqrt((1.0 - share) * of_em + share * of_other + bias)
-    drawn = replace(em, priors=frozen(em.priors + share * apart), bias=frozen(np.sqrt(bias)))
-    return around(drawn, errors)
+    return around(replace(em, priors=frozen(em.priors + share * apart)), errors, bias=np.sqrt(bias))
 
 
 def _beyond(apart: Vector, by_chance: Vector) -> float:

@@ -39,14 +39,17 @@ def standard_errors(
     return np.asarray(np.sqrt(np.maximum(of_reference + of_window / max(events, 1), 0.0)))
 
 
-def around(estimate: PriorEstimate, errors: Vector, centre: Vector | None = None) -> PriorEstimate:
-    """The estimate with its per-class interval; an infinite error claims nothing.
+def around(
+    estimate: PriorEstimate, errors: Vector, centre: Vector | None = None, *, bias: Vector | None = None
+) -> PriorEstimate:
+    """The estimate with its per-class interval; an infinite error claims nothing. `bias` is a part of the errors.
 
     `centre` is the estimate before it was put on the simplex: that one is normally distributed even where the truth
     is on the border, so the interval is taken around it, cut to [0, 1], and stretched to hold the estimate.
     """
     lower, upper = box(estimate.priors, errors, centre=centre, events=estimate.events)
-    return replace(estimate, lower=lower, upper=upper, standard_errors=frozen(errors))
+    bias = None if bias is None else frozen(bias)
+    return replace(estimate, lower=lower, upper=upper, standard_errors=frozen(errors), bias=bias)
 
 
 def box(
