@@ -11,7 +11,7 @@ import numpy as np
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts import categories, correction, ks
-from monitor.shifts.columns import KnownColumns, SortedColumn, column_name
+from monitor.shifts.columns import KnownColumns
 from monitor.shifts.distance_laws import DistanceLaw, distance_laws, score_laws, varied
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.unusual_values import expected_share, unusual_p
@@ -96,10 +96,10 @@ def compared(seen: SeenColumns, priors: Vector, spread: Matrix | None = None) ->
     """All columns at this class mix, before any correction for having looked at others."""
     columns, events = seen.known, seen.events
     number = len(columns)
-    expected = np.array([priors @ missing for missing in columns.missing])
+    expected = np.vecdot(columns.missing, priors)
     found = ComparedColumns(
-        names=tuple(column_name(column) for column in columns),
-        tests=tuple("ks" if isinstance(column, SortedColumn) else "chi-square" for column in columns),
+        names=columns.names,
+        tests=tuple("chi-square" if j in columns.categories else "ks" for j in range(number)),
         distance=np.zeros(number),
         statistic=np.zeros(number),
         p_value=np.ones(number),

@@ -36,6 +36,7 @@ class SeenColumns:
     missing: Vector
     """Missing values of each column."""
 
+    @cached_property
     def each(self) -> tuple[Placed | Vector, ...]:
         """Of each column what was seen, in the order of the table."""
         columns, row_of = range(self.missing.size), self.known.row_of
