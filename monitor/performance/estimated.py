@@ -89,7 +89,9 @@ def misfits(
         values[name] = CalibrationError(
             bias=measured - expected,
             variance=float(parts @ parts) if blocks is None else _between(parts, blocks),
-            by_mix=np.einsum("ic,ic->c", truth, of_truth) / mix - weighted - _reweighting(q, said, gradient, means, mix),
+            by_mix=np.einsum("ic,ic->c", truth, of_truth) / mix
+            - weighted
+            - _reweighting(q, said, gradient, means, mix),
             mix_variances=np.einsum("ic,ic->c", into_mix, into_mix),
             with_mix=parts @ into_mix,
         )

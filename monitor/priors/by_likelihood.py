@@ -29,7 +29,7 @@ from monitor.priors.estimate import (
     no_events,
     nothing,
     positive_priors,
-    usable_rows,
+    usable_in,
 )
 from monitor.priors.histogram import binned
 from monitor.priors.likelihood import Problem
@@ -65,7 +65,7 @@ def _beside_matching(window: Window, reference: ReferenceView, answers: Answers)
 
 
 def _most_likely(window: Window, reference: ReferenceView) -> PriorEstimate:
-    g, dropped = usable_rows(window.posteriors)
+    g, dropped = usable_in(window)
     if g.shape[0] == 0:
         return no_events("em", reference.source_priors, dropped)
     pi = positive_priors(reference.source_priors, g.shape[1])
@@ -76,12 +76,12 @@ def _most_likely(window: Window, reference: ReferenceView) -> PriorEstimate:
 
 def _shrink(window: Window, reference: ReferenceView) -> PriorEstimate:
     estimate = em.maximum_likelihood(window.posteriors, reference.source_priors, shrinkage=SHRINKAGE)
-    return replace(_with_reference_noise(estimate, window.posteriors, reference), method="em-shrunk")
+    return replace(_with_reference_noise(estimate, usable_in(window)[0], reference), method="em-shrunk")
 
 
 def _as_printed(window: Window, reference: ReferenceView) -> PriorEstimate:
     estimate = em.sld(window.posteriors, reference.source_priors)
-    return _with_reference_noise(estimate, window.posteriors, reference)
+    return _with_reference_noise(estimate, usable_in(window)[0], reference)
 
 
 def _sample(hold_out: HoldOut) -> Statistics:
@@ -95,10 +95,9 @@ def _stop(window: Window, reference: ReferenceView) -> PriorEstimate:
     return em.stopped(window.posteriors, reference.source_priors, kept["posteriors"], kept["labels"])
 
 
-def _with_reference_noise(estimate: PriorEstimate, posteriors: Matrix, reference: ReferenceView) -> PriorEstimate:
+def _with_reference_noise(estimate: PriorEstimate, g: Matrix, reference: ReferenceView) -> PriorEstimate:
     if estimate.events == 0:
         return estimate
-    g, _ = usable_rows(posteriors)
     rows: Vector = np.asarray(reference.statistics["em"]["rows"])
     errors = intervals.likelihood_errors(g, reference.source_priors, estimate.priors, rows)
     return intervals.around(estimate, errors)

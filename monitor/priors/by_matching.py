@@ -21,7 +21,7 @@ import numpy as np
 
 from monitor.arrays import Labels, Matrix, Vector, column_sums, pseudo_inverse
 from monitor.errors import InputError
-from monitor.limits import KERNEL_ROWS, MAP_BLOCK_VALUES, MAP_VALUES_KEPT, REFERENCES_READY
+from monitor.limits import KERNEL_ROWS, MAP_VALUES_KEPT, REFERENCES_READY
 from monitor.priors import intervals, maps, matching
 from monitor.priors.estimate import (
     Estimator,
@@ -34,8 +34,10 @@ from monitor.priors.estimate import (
     labelled_rows,
     no_events,
     nothing,
+    row_blocks,
+    sum_of,
     usable,
-    usable_rows,
+    usable_in,
 )
 from monitor.priors.maps import POSTERIORS, FeatureMap, Kept, Space
 from monitor.priors.simplex import constrained_inverse, identifiable
@@ -90,7 +92,7 @@ class _Matching:
             raise InputError(f"{method}: want {wanted} in the reference")
         if self.space != "posteriors" and window.features is None:
             raise InputError(f"{method}: want features in the window, got none")
-        g, dropped = usable_rows(window.posteriors)
+        g, dropped = usable_in(window)
         features = window.features
         if dropped and features is not None:
             features = features[usable(window.posteriors)]
@@ -98,7 +100,8 @@ class _Matching:
             return no_events(method, reference.source_priors, dropped)
         more, events = beside_rows(window, self.feature_map.name) if self.raw else (0.0, 0)
         events += g.shape[0]
-        total = sum(column_sums(self.feature_map.values(kept, block)) for block in self._blocks(kept, g, features))
+        images = (self.feature_map.values(kept, block) for block in self._blocks(kept, g, features))
+        total = sum_of(window, self.feature_map) if self.raw else sum(map(column_sums, images))
         mean = self.feature_map.linear(kept, (total + more) / events)
         estimate = from_mean(_geometry(reference, self.name), mean, events, soft)
         return replace(estimate, method=method, dropped=dropped)
@@ -107,7 +110,7 @@ class _Matching:
         """The map's input, a cache-sized block at a time."""
         for begin, end in row_blocks(g.shape[0], kept["projection"].shape[1]):
             part = None if features is None else features[begin:end]
-            yield g[begin:end] if self.raw else maps.inputs(kept, self.space, g[begin:end], part)
+            yield maps.inputs(kept, self.space, g[begin:end], part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,11 +292,6 @@ def _deficit_error(kept: Kept, priors: Vector, events: int) -> float:
     variances, biases = kept["deficits"]
     variance = float((priors**2 / kept["rows"]) @ variances + priors @ variances / events)
     return float(np.sqrt(variance + float(priors @ biases) ** 2))
-
-
-def row_blocks(rows: int, width: int) -> Iterator[tuple[int, int]]:
-    size = max(MAP_BLOCK_VALUES // max(width, 1), 16)
-    return ((begin, min(begin + size, rows)) for begin in range(0, rows, size))
 
 
 PACC, PACC_SOFT = entries("pacc", POSTERIORS, "posteriors", raw=True)

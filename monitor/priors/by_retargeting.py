@@ -48,7 +48,7 @@ from monitor.priors.estimate import (
     labelled_rows,
     no_events,
     nothing,
-    usable_rows,
+    usable_in,
 )
 from monitor.priors.intervals import around
 from monitor.priors.maps import stratified
@@ -71,7 +71,7 @@ def _estimate(window: Window, reference: ReferenceView) -> PriorEstimate:
 def _on_em(window: Window, reference: ReferenceView, answers: Answers) -> PriorEstimate:
     if not reference.statistics["retargeted"]:
         raise InputError("retargeted: want rows of every class in the reference")
-    g, dropped = usable_rows(window.posteriors)
+    g, dropped = usable_in(window)
     if g.shape[0] == 0:
         return no_events("retargeted", reference.source_priors, dropped)
     estimate = _Retargeted.of(g, reference, answers("em").priors).with_errors
@@ -141,7 +141,7 @@ def _debiased(window: Window, reference: ReferenceView, answers: Answers) -> Pri
     # It asks labelled events of every class, and both have to know how sure they are.
     if em.standard_errors is None or not reference.statistics.get(RETARGETED.name):
         return em
-    other = _Retargeted.of(usable_rows(window.posteriors)[0], reference, em.priors)
+    other = _Retargeted.of(usable_in(window)[0], reference, em.priors)
     if not other.answer.unique or not np.isfinite(em.standard_errors).all():
         return em
     doubted = np.zeros_like(em.priors) if em.bias is None else em.bias**2

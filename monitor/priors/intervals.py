@@ -26,6 +26,8 @@ from monitor.priors.likelihood import Local, undetermined
 from monitor.priors.simplex import constrained_inverse
 from monitor.tolerances import INTERVAL_LEVEL
 
+_SIDES = np.array([[-1.0], [1.0]])
+
 
 def standard_errors(
     influence_variances: Matrix,
@@ -68,10 +70,9 @@ def box(
     # The quadratic above with z^2 / events = pull.
     others = np.maximum((z * errors) ** 2 - pull * priors * (1.0 - priors), 0.0)
     root = np.sqrt(np.maximum((pull + 4.0 * middle * (1.0 - middle)) * pull + 4.0 * (1.0 + pull) * others, 0.0))
-    ends = [(2.0 * middle + pull + side * root) / (2.0 * (1.0 + pull)) for side in (-1.0, 1.0)]
-    lower = np.minimum(np.clip(ends[0], 0.0, 1.0), priors)
-    upper = np.maximum(np.clip(ends[1], 0.0, 1.0), priors)
-    return frozen(lower), frozen(upper)
+    ends = (2.0 * middle + pull + _SIDES * root) / (2.0 * (1.0 + pull))
+    low, high = np.minimum(np.maximum(ends, 0.0), 1.0)
+    return frozen(np.minimum(low, priors)), frozen(np.maximum(high, priors))
 
 
 def error_bound(

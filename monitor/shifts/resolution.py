@@ -93,7 +93,7 @@ def written_finer(table: Matrix, known: tuple[WrittenColumn | None, ...]) -> Fla
 
 
 @lru_cache(maxsize=REFERENCES_READY)
-def _units(known: tuple[WrittenColumn | None, ...]) -> tuple[NDArray[np.float64], Flags, Flags]:
+def _units(known: tuple[WrittenColumn | None, ...]) -> tuple[NDArray[np.floating], Flags, Flags]:
     """A unit for each number of decimals, whether it is looked for in each column, and which columns tell anything."""
     own = np.array([EXACT if column is None else column.own for column in known])
     magnitudes = np.array([1.0 if column is None else column.magnitude for column in known])
