@@ -107,7 +107,7 @@ class _Retargeted:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Labelled:
+class _RowsKept:
     """The hold-out rows that a reference keeps."""
 
     posteriors: Matrix
@@ -116,11 +116,11 @@ class _Labelled:
 
 
 @lru_cache(maxsize=REFERENCES_READY)
-def _labelled(reference: ReferenceView) -> _Labelled:
+def _labelled(reference: ReferenceView) -> _RowsKept:
     kept, classes = reference.statistics["retargeted"], len(reference.classes)
     labels = kept["labels"].astype(np.int64)
     counts = np.bincount(labels, minlength=classes).astype(np.float64)
-    return _Labelled(kept["posteriors"], members(labels, classes), counts)
+    return _RowsKept(kept["posteriors"], members(labels, classes), counts)
 
 
 def _corrected(posteriors: Matrix, ratios: Vector) -> Matrix:
