@@ -18,6 +18,7 @@ in which no event is held against itself: of whichever class it is, it is not of
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -204,6 +205,7 @@ class Measure:
     """Whether it holds classes against each other, and means nothing where one of them has no event."""
 
 
+@cache
 def measures(classes: int, positive: int, *, costs: bool, ranking: bool) -> Mapping[str, Measure]:
     """Those of a model, by name. With `ranking` those that sort the events for every class of more than two, too."""
     one_class = {"f1": f1, "roc_auc": roc_auc, "average_precision": average_precision}
