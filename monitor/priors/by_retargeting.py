@@ -74,7 +74,7 @@ def _on_em(window: Window, reference: ReferenceView, answers: Answers) -> PriorE
     g, dropped = usable_in(window)
     if g.shape[0] == 0:
         return no_events("retargeted", reference.source_priors, dropped)
-    estimate = _Retargeted.of(g, reference, answers("em").priors).with_errors
+    estimate = _Retargeted.of(g, reference, answers("em").priors).with_interval
     return replace(estimate, method="retargeted", dropped=dropped)
 
 
@@ -101,7 +101,7 @@ class _Retargeted:
         return cls(rows, mean, nearest(Geometry(rows.means), mean, len(posteriors)))
 
     @property
-    def with_errors(self) -> PriorEstimate:
+    def with_interval(self) -> PriorEstimate:
         known = Geometry(self.rows.means | {"variances": self.rows.variances[:, :-1]})
         return with_errors(known, self.mean, self.answer)
 
@@ -150,7 +150,7 @@ def _debiased(window: Window, reference: ReferenceView, answers: Answers) -> Pri
     if _beyond(apart, LEAST_DOUBT * of_em) == 0:
         # Nor would it be however sure the other is: most windows need not know that.
         return around(em, np.sqrt(of_em + doubted), bias=np.sqrt(doubted))
-    errors = present(other.with_errors.standard_errors, "standard errors")
+    errors = present(other.with_interval.standard_errors, "standard errors")
     of_other = np.maximum(errors**2, of_em)
     beyond = _beyond(apart, np.maximum(of_other - of_em, LEAST_DOUBT * of_em))
     share = beyond / (beyond + float(of_other.sum())) if beyond else 0.0
