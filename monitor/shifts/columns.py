@@ -140,8 +140,22 @@ class KnownColumns:
 
     def weights(self, priors: Vector) -> Matrix:
         """What a value of each class weighs when the classes have these priors, a row for each number."""
-        kept = 1 - self.missing[self.numbers_at]
-        return np.asarray(np.maximum(priors, 0.0) * kept * [column.per_kept for column in self.numbers])
+        return np.asarray(np.maximum(priors, 0.0) * self._present * self._per_kept)
+
+    @cached_property
+    def _present(self) -> Matrix:
+        """Share of each class's events with a value, and"""
+        return np.asarray(1 - self.missing[self.numbers_at])
+
+    @cached_property
+    def _per_kept(self) -> Matrix:
+        """what one kept value of it weighs, a row for each number."""
+        return np.array([column.per_kept for column in self.numbers])
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of all columns."""
+        return tuple(one.name if isinstance(one, SortedColumn) else one.feature.name for one in self.each)
 
     @cached_property
     def by_class(self) -> Matrix:
@@ -162,11 +176,6 @@ class KnownColumns:
     def all_counts(self) -> Matrix:
         """Events of each class, with or without a value."""
         return np.asarray(self.class_counts / np.maximum(1 - self.missing, 1e-12))
-
-
-def column_name(column: Column) -> str:
-    """A number's or a category's."""
-    return column.name if isinstance(column, SortedColumn) else column.feature.name
 
 
 def column_of(profile: FeatureProfile, resolution: int) -> Column:

@@ -11,7 +11,6 @@ import numpy as np
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts import categories, correction, ks
-from monitor.shifts.columns import KnownColumns, SortedColumn, column_name
 from monitor.shifts.distance_laws import DistanceLaw, distance_laws, score_laws, varied
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.unusual_values import expected_share, unusual_p
@@ -80,7 +79,7 @@ def of_features(
     found = compared(looked.features, priors, spread)
     if not varied(reference):  # else events are not independent, and blocks have their own laws
         _judge_unusual(found, reference, priors, spread)
-    found = _beyond_blocks(found, distance_laws(reference), reference.features, priors)
+    found = _beyond_blocks(found, distance_laws(reference), looked.features, priors)
     for j in reference.untested:
         found.p_value[j] = found.missing_p[j] = 1.0
     return corrected(found, level)
@@ -89,17 +88,17 @@ def of_features(
 def of_posteriors(looked: Looked, reference: Prepared, priors: Vector, level: float) -> tuple[Move, ...]:
     """All posteriors at this class mix."""
     found = compared(looked.posteriors, priors)
-    return corrected(_beyond_blocks(found, score_laws(reference), reference.posteriors, priors), level)
+    return corrected(_beyond_blocks(found, score_laws(reference), looked.posteriors, priors), level)
 
 
 def compared(seen: SeenColumns, priors: Vector, spread: Matrix | None = None) -> ComparedColumns:
     """All columns at this class mix, before any correction for having looked at others."""
     columns, events = seen.known, seen.events
     number = len(columns)
-    expected = np.array([priors @ missing for missing in columns.missing])
+    expected = np.vecdot(columns.missing, priors)
     found = ComparedColumns(
-        names=tuple(column_name(column) for column in columns),
-        tests=tuple("ks" if isinstance(column, SortedColumn) else "chi-square" for column in columns),
+        names=columns.names,
+        tests=tuple("chi-square" if j in columns.categories else "ks" for j in range(number)),
         distance=np.zeros(number),
         statistic=np.zeros(number),
         p_value=np.ones(number),
@@ -136,11 +135,12 @@ def with_left_out(moves: tuple[Move, ...], left_out: frozenset[int]) -> tuple[Mo
 
 
 def _beyond_blocks(
-    found: ComparedColumns, laws: Sequence[DistanceLaw], columns: KnownColumns, priors: Vector
+    found: ComparedColumns, laws: Sequence[DistanceLaw], seen: SeenColumns, priors: Vector
 ) -> ComparedColumns:
     """The same held against how far the blocks of the hold-out are from each other, where there are blocks."""
     if not laws:
         return found
+    columns = seen.known
     sizes = categories.effective_sizes(columns.class_counts, priors * (1 - columns.missing))
     rows = found.n * sizes / np.maximum(found.n + sizes, 1)
     beyond = found.missing_rate - found.expected_missing_rate

@@ -16,7 +16,7 @@ from monitor.limits import MAPPED_READY, RARELY_READY, REFERENCES_READY
 from monitor.priors import HoldOut
 from monitor.shifts import feature_map, novelty
 from monitor.shifts.blocks import Blocks, BlockSums
-from monitor.shifts.columns import KnownColumns, SortedColumn, column_name, column_of
+from monitor.shifts.columns import KnownColumns, SortedColumn, column_of
 from monitor.shifts.comparable import ShiftReference, comparable_sample, reference_written
 from monitor.shifts.moments import CoordinateBlock, Moments, moments_of
 from monitor.shifts.novelty import Landscape
@@ -54,7 +54,7 @@ class Prepared:
 
     def feature_name(self, number: int) -> str:
         """The name of a column of the features."""
-        return column_name(self.features[number])
+        return self.features.names[number]
 
 
 @lru_cache(maxsize=REFERENCES_READY)

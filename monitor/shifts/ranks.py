@@ -60,7 +60,7 @@ class Places:
         return int(self.sizes[0, 0])
 
     def find(self, values: Matrix) -> NDArray[np.intp]:
-        """The place of each value, a row for each column; that of NaN is any."""
+        """The place of each value among those of all columns, a row for each column; that of NaN is any."""
         cells = _bits(values, self.origins)
         cells >>= self.shifts
         cells -= self.firsts
@@ -73,12 +73,11 @@ class Places:
             start, size = int(self.starts[row, 0]), int(self.sizes[row, 0])
             distinct = self.fence[start : start + size]
             at[row, short[row]] = start + np.searchsorted(distinct, values[row, short[row]], side="right")
-        at -= self.starts
         return at
 
     def equal(self, place: NDArray[np.intp], values: Matrix) -> NDArray[np.bool_]:
         """Which values equal the distinct value just before their place."""
-        return np.asarray(self.fence.take(place + (self.starts - 1)) == values)
+        return np.asarray(self.fence.take(place - 1) == values)
 
     def twice_mid_ranks(self, values: Vector) -> Labels:
         """Of one column: how many of its values are below each value, plus how many are not above it."""
@@ -91,7 +90,7 @@ class Places:
         """How many of the values, a row for each column, stand at each place: of each column a number before its first
         distinct value, upon it, behind it and so on, up to behind the last, and one more which is 0."""
         at = self.find(columns)
-        order = 2 * (at + self.starts) - self.equal(at, columns)
+        order = 2 * at - self.equal(at, columns)
         return np.bincount(order[~np.isnan(columns)], minlength=2 * self.fence.size)
 
     def some(self, columns: slice | Labels) -> "Places":
@@ -146,7 +145,8 @@ class PlacedValues:
             return greatest
         number, n = np.arange(values), np.maximum(self.present, 1)[:, None]
         for some in together(columns, values):
-            farthest = np.maximum((number + 1) / n[some] - upto[some], below[some] - number / n[some])
+            sizes = n[some] if (n[some] != n[some][0]).any() else n[some][:1]  # all alike: F_w is worked out once
+            farthest = np.maximum((number + 1) / sizes - upto[some], below[some] - number / sizes)
             if (self.present[some] < values).any():
                 farthest[number >= self.present[some, None]] = 0.0
             farthest.max(axis=1, out=greatest[some])
@@ -286,14 +286,12 @@ def place(reference: Places, columns: Matrix) -> PlacedValues:
         # In ascending order looks follow each other through the table.
         rows.sort(axis=1)
         at = some.find(rows)
-        # Twice the place, less 1 upon a value of the reference.
-        ordered = 2 * at - some.equal(at, rows)
         gaps = np.isnan(rows)
         if gaps.any():
             present[part] -= np.count_nonzero(gaps, axis=1)
-            ordered = np.where(gaps, 2 * some.sizes, ordered)
-        below[part] = some.upto.take((ordered >> 1) + some.starts)
-        upto[part] = some.upto.take((ordered + 1 >> 1) + some.starts)
+            at = np.where(gaps, some.starts + some.sizes, at)
+        upto[part] = some.upto.take(at)
+        below[part] = some.upto.take(at - some.equal(at, rows))
     return PlacedValues(below, upto, present)
 
 
