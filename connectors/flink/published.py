@@ -76,8 +76,8 @@ class PublishedTopics:
         self._closing.close()
 
     def _take_up(self) -> None:
-        """Read all partitions that there are now: new ones from their beginning, and at the first time dead letters from
-        their end."""
+        """Read all partitions that there are now: new ones from their beginning, but dead letters from their end at the
+        first time."""
         there = self._count()
         self._counted = self._clock()
         self._events = [Partition(topic, each) for topic in self._source.topics for each in there[topic]]

@@ -299,8 +299,8 @@ class PythonReader:
 
 
 class GroupOffsets:
-    """What a group has committed, in one request: a consumer of kafka-python asks for one partition after the other, and
-    waits for ever where no broker answers."""
+    """What a group has committed, in one request: a consumer of kafka-python asks for one partition after the other,
+    and waits for ever where no broker answers."""
 
     def __init__(self, connection: Connection, group: str) -> None:
         self._group, self._seconds = group, connection.connect_timeout / 1e6
