@@ -35,8 +35,8 @@ _SETTINGS = {
     "heartbeat.interval": "1000",
     "heartbeat.timeout": "8000",
 }
-# The second compiler never pays back in a cluster that lives for minutes.
-_JAVA = "-XX:TieredStopAtLevel=1 -Xshare:auto"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -Xshare:auto"
+"""For Java: the second compiler never pays back in a cluster that lives for minutes."""
 
 
 def python() -> Path:
@@ -59,7 +59,7 @@ class FlinkCluster:
     A TaskManager that ends by itself is started again (`tend`), as whatever runs it in production does.
     """
 
-    def __init__(self, folder: Path, managers: int = 2) -> None:
+    def __init__(self, folder: Path, managers: int = 2, java: str = SHORT_LIVED) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
         rest, rpc = free_ports(2)
@@ -79,7 +79,7 @@ class FlinkCluster:
         (folder / "tmp").mkdir()
         shipped = (_distribution() / "conf" / "config.yaml").read_text()
         opens = re.findall(r"^ +all: (--add-.*)$", shipped, re.MULTILINE)  # Java 17 wants them
-        settings = {"env.java.opts.all": f"{opens[0]} {_JAVA}"} | _SETTINGS | own
+        settings = {"env.java.opts.all": f"{opens[0]} {java}"} | _SETTINGS | own
         ours = "".join(f"{name}: {value}\n" for name, value in settings.items())
         (conf / "config.yaml").write_text(_RECOMMENDED.read_text() + ours)
         for file in (_distribution() / "conf").glob("log4j*"):

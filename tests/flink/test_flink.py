@@ -183,6 +183,7 @@ def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
     world, rng = SpreadWorld(EVENTS), random.Random(1)
     run, feed, replay = begun(world, cluster, kafka, tmp_path)
     with closing(Watcher(run.config)) as watcher:
+        found = watcher.found(STREAM)
         disturbances = (
             run.kill_python,
             run.kill_task_manager,
@@ -201,6 +202,7 @@ def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
         whole = [result for result in want if b'"segment":""' in result]
         wait_until(lambda: watcher.shown(STREAM) == whole[-1], "the last window to be shown")
         assert len(watcher.remembered(STREAM)) == len(whole)
+        assert watcher.windows == len(whole) - found
     assert 0 < sum(b'"sampled"' in result for result in want) < len(want)
     places = Counter(record.key for record in read(kafka.bootstrap, "dead"))
     assert len(places) == world.rejected
