@@ -6,8 +6,9 @@ environment.
 What starts and what windows cost is the same however many events there are: each figure is the slope between half a
 million events and two and a half, and what is left over at none stands beside it. All of it is run twice, in turn: the
 mean, and both runs. The cluster's seconds are those of its TaskManagers and their Python workers, from a topic that is
-full, with Java's options as deploy/flink/config.yaml has them; a job before all others warms it up. The member of the
-group is `shiftwatch run` on the same topic, all of which it gets; of more streams each member would have some.
+full, with deploy/flink/config.yaml; a job before all others warms it up. Java has its first compiler alone: the second
+one works for longer than all of this takes. The member of the group is `shiftwatch run` on the same topic, all of which
+it gets; of more streams each member would have some.
 """
 
 import resource
@@ -87,7 +88,7 @@ def measured(parallel: Sequence[int], runs: int) -> Mapping[str, list[tuple[floa
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as name:
         kafka = Cluster(Path(name) / "kafka")
-        cluster = FlinkCluster(Path(name) / "flink", java="")
+        cluster = FlinkCluster(Path(name) / "flink")
         try:
             few, many = (filled(kafka, Path(name) / f"{size}", SpreadWorld(size)) for size in (FEW, MANY))
             ways: dict[str, Callable[[Path], float]] = {

@@ -169,10 +169,14 @@ class Run:
         time.sleep(10)
         broker.start()
 
-    def rescale(self, parallelism: int) -> None:
-        """Stop with a savepoint, and go on from it with another parallelism."""
+    def on_one_task(self) -> None:
+        """Stop with a savepoint, and go on from it without anything side by side."""
         savepoint = self.cluster.stop(self.job)
-        self.job = self.cluster.submit(self.config, "--savepoint", savepoint, "--parallelism", str(parallelism))
+        self.job = self.cluster.submit(self.config, "--savepoint", savepoint, "--parallelism", "1")
+
+    def on_four_tasks(self) -> None:
+        """The same the other way round, by Flink's own client."""
+        self.job = self.cluster.run_program(self.config, 4, self.cluster.stop(self.job))
 
 
 @pytest.mark.chaos
@@ -187,9 +191,9 @@ def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
         disturbances = (
             run.kill_python,
             run.kill_task_manager,
-            lambda: run.rescale(1),
+            run.on_one_task,
             run.outage,
-            lambda: run.rescale(4),
+            run.on_four_tasks,
             run.freeze_python,
         )
         for number, disturb in enumerate(disturbances, start=1):
