@@ -179,7 +179,7 @@ def _written(reference: RelationReference) -> tuple[WrittenColumn | None, ...]:
 def _prepared(reference: RelationReference, resolutions: tuple[int, ...]) -> KnownColumns:
     """What is compared: the features, where events carry them, and last the predictions, at these resolutions."""
     profiles = (*reference.features, reference.prediction)[-len(resolutions) :]
-    return KnownColumns(tuple(column_of(profile, at) for profile, at in zip(profiles, resolutions, strict=True)))
+    return KnownColumns.of([column_of(profile, at) for profile, at in zip(profiles, resolutions, strict=True)])
 
 
 def _table(window: Window, reference: RelationReference) -> Matrix:

@@ -4,8 +4,8 @@ Everything here follows from the reference and the resolution that a window is c
 side by side, so that a window's are placed and tested together.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -82,6 +82,16 @@ class KnownColumns:
     """All columns of a table, in its order; what follows from them is worked out when it is first asked for."""
 
     each: tuple[Column, ...]
+    places: Places
+    """Of the numbers; each has its part of the same memory."""
+
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> "KnownColumns":
+        """These columns, side by side."""
+        numbers = [column for column in columns if isinstance(column, SortedColumn)]
+        together = side_by_side([column.places for column in numbers])
+        placed = (replace(column, places=together.column(row)) for row, column in enumerate(numbers))
+        return cls(tuple(next(placed) if isinstance(one, SortedColumn) else one for one in columns), together)
 
     def __len__(self) -> int:
         return len(self.each)
@@ -116,11 +126,6 @@ class KnownColumns:
     def kept(self) -> Labels:
         """How many values are kept of each number."""
         return np.array([column.values.size for column in self.numbers], dtype=np.int64)
-
-    @cached_property
-    def places(self) -> Places:
-        """Of the numbers."""
-        return side_by_side([column.places for column in self.numbers])
 
     @cached_property
     def rising(self) -> RisingColumns:

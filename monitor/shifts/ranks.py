@@ -44,7 +44,7 @@ class Places:
     """Where a column begins in both."""
     sizes: Labels
     """k, the number of distinct values."""
-    table: NDArray[np.intp]
+    table: NDArray[np.int32]
     """For each cell, how many distinct values lie in the cells before it."""
     tables: Labels
     """Where a column's cells begin, and"""
@@ -66,8 +66,7 @@ class Places:
         cells -= self.firsts
         np.clip(cells, 0, self.cells - 1, out=cells)
         cells += self.tables
-        at: NDArray[np.intp] = self.table.take(cells)
-        at += self.starts
+        at: NDArray[np.intp] = self.table.take(cells) + self.starts
         at += self.fence.take(at) <= values
         short = self.fence.take(at) <= values
         for row in np.flatnonzero(short.any(axis=1)):
@@ -99,6 +98,20 @@ class Places:
         """Those of some of the columns."""
         mine = {name: getattr(self, name)[columns] for name in PER_COLUMN}
         return replace(self, **mine)
+
+    def column(self, number: int) -> "Places":
+        """Those of one column alone, in the same memory."""
+        first, size, cell, cells = (int(of[number, 0]) for of in (self.starts, self.sizes, self.tables, self.cells))
+        mine = self.some(slice(number, number + 1))
+        values, nowhere = slice(first, first + size + 1), np.zeros((1, 1), dtype=np.int64)
+        return replace(
+            mine,
+            fence=self.fence[values],
+            upto=self.upto[values],
+            table=self.table[cell : cell + cells],
+            starts=nowhere,
+            tables=nowhere,
+        )
 
 
 PER_COLUMN = ("starts", "sizes", "tables", "cells", "origins", "shifts", "firsts")
@@ -235,7 +248,7 @@ def places(values: Vector) -> Places:
     distinct, upto = values[fresh], np.append(np.flatnonzero(fresh), values.size)
     fence = np.append(distinct, np.nan)
     if not distinct.size:
-        return _of_column(fence, upto, np.zeros(1, dtype=np.intp))
+        return _of_column(fence, upto, np.zeros(1, dtype=np.int32))
     low, high = (float(distinct[round(share * (distinct.size - 1))]) for share in (TABLE_TAIL, 1 - TABLE_TAIL))
     origins = [origin for origin in (low - (high - low), float(distinct[0])) if np.isfinite(origin)] or [0.0]
     tables = [_tabled(fence, upto, origin, low, high) for origin in origins]
@@ -253,7 +266,7 @@ def side_by_side(columns: Sequence[Places]) -> Places:
         upto=np.concatenate([np.zeros(0, dtype=int), *(column.upto for column in columns)]),
         starts=(np.cumsum(fences) - fences)[:, None],
         sizes=fences[:, None] - 1,
-        table=np.concatenate([np.zeros(0, dtype=np.intp), *(column.table for column in columns)]),
+        table=np.concatenate([np.zeros(0, dtype=np.int32), *(column.table for column in columns)]),
         tables=(np.cumsum(tables) - tables)[:, None],
         cells=tables[:, None],
         origins=np.concatenate([np.zeros((0, 1)), *(column.origins for column in columns)]),
@@ -297,12 +310,12 @@ def _tabled(fence: Vector, upto: Labels, origin: float, low: float, high: float)
     shift = max(0, (highest - lowest).bit_length() - (CELLS_PER_VALUE * distinct.size).bit_length())
     first, cells = lowest >> shift, (highest >> shift) - (lowest >> shift) + 1
     of_values = np.clip((_bits(distinct, origin) >> shift) - first, 0, cells - 1)
-    before = np.searchsorted(of_values, np.arange(cells), side="left").astype(np.intp)
+    before = np.searchsorted(of_values, np.arange(cells), side="left").astype(np.int32)
     return _of_column(fence, upto, before, origin=origin, shift=shift, first=first)
 
 
 def _of_column(
-    fence: Vector, upto: Labels, table: NDArray[np.intp], *, origin: float = 0.0, shift: int = 0, first: int = 0
+    fence: Vector, upto: Labels, table: NDArray[np.int32], *, origin: float = 0.0, shift: int = 0, first: int = 0
 ) -> Places:
     zero = np.zeros((1, 1), dtype=np.int64)
     return Places(
