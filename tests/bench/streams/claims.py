@@ -14,6 +14,8 @@ from tests.bench.streams.watched import Tally
 CALM_MOVED = 0.03
 """Of calm windows may have another verdict than `stable`."""
 UNEXPLAINED = 0.03
+UNNAMED = 0.4
+"""Of the windows in which a feature's unit is another, held against the reference."""
 WITH_LABELS = 1.05
 WITHOUT_LABELS = 1.3
 """Times the error of the best simple rule."""
@@ -51,6 +53,10 @@ def claims(cells: Sequence[Figures]) -> Iterable[tuple[str, bool, str]]:
     changed = [_moved(tally) > 0 for tally, one in lately if one.stream == CHANGES]
     if changed:
         yield "a made-up change of regime: told by the recent normal", all(changed), f"{sum(changed)} of {len(changed)}"
+    units = [(one.power["reference"]["unit"], one) for one in cells if one.power["reference"]["unit"].windows]
+    yield _shares(
+        f"a changed unit: unnamed in at most {UNNAMED:.0%}", units, lambda tally: tally.windows - tally.named, UNNAMED
+    )
     yield _harm(cells)
     yield _ratios(
         f"prevalence without labels: at most {WITHOUT_LABELS} x the best simple rule",

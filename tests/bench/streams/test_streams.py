@@ -3,6 +3,7 @@
 import gzip
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from monitor.ports.schema import Feature
 from tests.bench.streams import __main__ as bench
 from tests.bench.streams.cells import cell
 from tests.bench.streams.claims import CHANGES, claims
+from tests.bench.streams.injected import INJECTED
 from tests.bench.streams.made import KINDS, made_up
 from tests.bench.streams.measures import Figures, Rule, auc, spearman
 from tests.bench.streams.models import MODELS, trained
@@ -192,7 +194,8 @@ def figures(moved: int, windows: int = 30, stream: str = "one", **fields: object
     tally = Tally({"stable": windows - moved, "unexplained": 0, "covariate-shift": moved}, 0)
     given: dict[str, object] = {
         **dict.fromkeys(["rows", "classes", "features", "block", "held", "windows", "harmed", "window_ms"], 1),
-        **{"stream": stream, "model": "m", "remarks": (), "reference_s": 1.0, "harm": {}, "power": {}},
+        **{"stream": stream, "model": "m", "remarks": (), "reference_s": 1.0, "harm": {}},
+        "power": {"reference": {"unit": Tally({}, 0)}},
         **{"verdicts": {"recent": tally.verdicts}, "calm": {"as it is": tally}},
         **{"without_labels": {}, "with_labels": {}},
     }
@@ -229,3 +232,25 @@ def test_an_error_above_the_bound_counts_where_the_windows_agree_on_it() -> None
     within = [cell_of(few)] * 20
     assert not held([cell_of(3 * few), *within], claim)
     assert held([cell_of(few[::-1] + np.where(few > 0.025, 0.06, 0.0)), *within], claim)  # four odd windows of twelve
+
+
+def test_a_unit_that_is_named_in_too_few_windows_is_told() -> None:
+    def named(windows: int) -> Figures:
+        return figures(0, power={"reference": {"unit": Tally({"covariate-shift": 30}, windows)}})
+
+    claim = "a changed unit"
+    assert held([named(30), named(17)], claim)
+    assert not held([named(30), named(6)], claim)
+
+
+def test_a_unit_is_changed_where_it_changes_something() -> None:
+    stream = made_up("exchangeable", blocks=20)
+    rows = stream.rows.copy()
+    rows[::3, 0] = 1.0
+    rows[200:400, 0] = 0.0
+    unit = INJECTED["unit"]
+    dry = unit(replace(stream, rows=rows), slice(200, 400), 0)
+    wet = unit(replace(stream, rows=rows), slice(400, 600), 0)
+    assert dry is not None
+    assert wet is not None
+    assert (dry.feature, wet.feature) == ("x1", "x0")
