@@ -19,7 +19,6 @@ that stays is therefore taken for the reference's error in the end, and is found
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from monitor.arrays import Flags, Matrix, Vector
 from monitor.tolerances import EVIDENCE_SIZES
@@ -81,6 +80,8 @@ def windows_to_notice(size: float, log_threshold: float) -> float:
     growth = growth[growth > 0]
     if not growth.size:
         return np.inf
+    from scipy.optimize import brentq  # noqa: PLC0415 - a third of what a process of the service takes to start
+
     begun, wanted = -np.log(-np.expm1(-growth)), log_threshold + np.log(_SIZES.size)
     alone = np.logaddexp(wanted - begun, 0.0) / growth
 
