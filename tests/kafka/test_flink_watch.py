@@ -89,6 +89,7 @@ def written(folder: Path, name: str, broker: Broker) -> Path:
     return path
 
 
+@pytest.mark.chaos
 def test_a_job_is_shown_as_one_process_that_reads_all_shows_itself(
     broker: Broker, tmp_path: Path, ending: ExitStack
 ) -> None:

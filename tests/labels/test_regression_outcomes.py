@@ -316,7 +316,7 @@ def test_labels_that_show_errors_beyond_the_limit_raise_an_alarm(tmp_path: Path)
     assert alarm["since"] == whole[2]["start"]  # the first in which prices followed other lines
 
 
-@settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(
     batch=st.integers(5, 300),
     crashes=st.lists(st.tuples(st.integers(1, 9), st.booleans()), max_size=3),
