@@ -41,6 +41,10 @@ class _PartProgress(msgspec.Struct, array_like=True):
     """The stretch of event time in which events came too late, because their partition had been idle."""
 
 
+class _ProgressVersion(msgspec.Struct, array_like=True):
+    version: int
+
+
 @dataclass(slots=True)
 class PartWindows:
     """The open windows of one stream."""
@@ -58,12 +62,15 @@ class PartWindows:
         """Take up the windows where their progress was kept, or fresh."""
         if progress is None:
             return cls(stream, plan, store)
-        known = msgspec.msgpack.decode(progress, type=_PartProgress)
-        if known.version != VERSION:
-            raise InputError(
-                f"{stream}: its windows were kept in version {known.version}, and this release reads {VERSION}"
-            )
-        return cls(stream, plan, store, known)
+        try:
+            version = msgspec.msgpack.decode(progress, type=_ProgressVersion).version
+            if version != VERSION:
+                raise InputError(
+                    f"{stream}: its windows were kept in version {version}, and this release reads {VERSION}"
+                )
+            return cls(stream, plan, store, msgspec.msgpack.decode(progress, type=_PartProgress))
+        except msgspec.DecodeError as error:
+            raise InputError(f"{stream}: what was kept of its windows cannot be read: {error}") from error
 
     @property
     def progress(self) -> bytes:

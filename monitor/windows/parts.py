@@ -8,8 +8,10 @@ out to workers, and in whatever order their parts come together, `closed` gives 
 What is late has been judged before, by whoever read the partition in its order (`Windowing.release`).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -210,6 +212,10 @@ class _PartVersion(msgspec.Struct, array_like=True):
 
 
 def _part(form: _PartForm) -> Part:
+    for name, (records, _) in form.seen.items():
+        bounds = [offset for stretch in records for offset in stretch]
+        if not bounds or any(stop <= start for start, stop in pairwise(bounds)):
+            raise ValueError(f"want ascending records of {name}, got {records}")
     return Part(
         form.stream,
         form.pane,
@@ -239,6 +245,13 @@ def _rows(form: _RowsForm) -> Window:
     ids = None if form.ids is None else np.array(form.ids, dtype=np.object_)
     segments = None if form.segments is None else Segments(_column(form.segments[0]), form.segments[1])
     left_out = None if form.left_out is None else _tally(form.left_out)
+    by_row = [*columns.values(), ids, None if segments is None else segments.codes]
+    if not columns.keys() <= set(_COLUMNS):
+        raise ValueError(f"want columns among {_COLUMNS}, got {sorted(columns)}")
+    if len({len(column) for column in by_row if column is not None}) != 1:
+        raise ValueError("want as many rows in each column")
+    if segments is not None and not np.isin(segments.codes, range(len(segments.names))).all():
+        raise ValueError("want a name for each segment")
     return Window(**columns, ids=ids, segments=segments, counts=WindowCounts(*form.counts), left_out=left_out)
 
 
@@ -259,4 +272,6 @@ def _column_form(column: Any) -> _ColumnForm:
 
 
 def _column(form: _ColumnForm) -> Any:
+    if re.fullmatch(r"[<>|][fiu][1248]", form.kind) is None:  # numpy would parse more, such as records of several
+        raise TypeError(f"want numbers in a column, got {form.kind!r}")
     return np.frombuffer(form.data, dtype=np.dtype(form.kind)).reshape(form.shape)

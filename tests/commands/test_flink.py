@@ -64,6 +64,11 @@ def test_streams_that_a_job_cannot_have(
         ((f'{SOURCE}\n[source.format]\nkind = "cloudevents"', SINK, ""), "a job reads JSON alone"),
         ((SOURCE, f'{SINK}\ndelivery = "at-least-once"', ""), "publishes exactly once"),
         ((SOURCE, SINK, 'idle = "1s"'), 'want 5s or more, or "0s"'),
+        ((SOURCE, SINK, 'commit = "15m"'), "want more than [pace] commit (15m), got 15m"),
+        (
+            (SOURCE, f'{SINK}\ntransaction_timeout = "9s"', 'commit = "10s"'),
+            "want more than [pace] commit (10s), got 9s",
+        ),
     ],
 )
 def test_ends_that_a_job_cannot_have(
@@ -71,6 +76,11 @@ def test_ends_that_a_job_cannot_have(
 ) -> None:
     assert check(references, f'reference = "c.ref"\n{WINDOW}', *ends) == BAD_CONFIGURATION
     assert reason in capsys.readouterr().err
+
+
+def test_checkpoints_may_be_far_apart_where_transactions_may_be_as_long(references: Path) -> None:
+    sink = f'{SINK}\ntransaction_timeout = "1h"'
+    assert check(references, f'reference = "c.ref"\n{WINDOW}', sink=sink, pace='commit = "20m"') == SUCCESS
 
 
 @pytest.mark.parametrize(

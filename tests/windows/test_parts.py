@@ -224,6 +224,46 @@ def test_bytes_that_are_no_part_are_refused_in_words(noise: bytes, at: int, byte
         return
 
 
+Place = tuple[int | str, ...]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ((3, "p0", 0), []),
+        ((3, "p0", 0), [[10, 0]]),
+        ((3, "p0", 0), [[0, 10], [5, 13]]),
+        ((5, 0, "timestamps", 1), [-1, 2]),
+        ((5, 0, "timestamps"), ["<i8", [1], bytes(8)]),
+        ((5, 0, "posteriors"), ["<f8", [], bytes(8)]),
+        ((5, 0, "posteriors", 0), "f8,f8"),
+        ((5, 0, "posteriors", 0), "<08"),
+        ((5, 0, "posteriors", 0), "<U2"),
+        ((5, 0, "key"), ["<i8", [2], bytes(16)]),
+        ((5, 2), ["one"]),
+        ((5, 3, 1), ["BE"]),
+        ((5, 3, 0, 2), b"\1\0\0\0\xff\xff\xff\xff"),
+    ],
+)
+def test_a_part_that_contradicts_itself_is_refused(place: Place, value: object) -> None:
+    form = at = msgspec.msgpack.decode(everything().encoded())
+    *outer, last = place
+    for each in outer:
+        at = at[each]
+    at[last] = value
+    with pytest.raises(InputError, match="not a part of a window"):
+        Part.decoded(msgspec.msgpack.encode(form))
+
+
+def test_what_was_kept_of_windows_and_cannot_be_read_is_refused_in_words() -> None:
+    plan = TimePlan(10, 10, 0, MANY)
+    with pytest.raises(InputError, match="kept in version 9, and this release reads 1"):
+        PartWindows.begun("s", plan, {}, msgspec.msgpack.encode([9, ["another form"]]))
+    for noise in (b"", b"noise", msgspec.msgpack.encode([1, 2])):
+        with pytest.raises(InputError, match="s: what was kept of its windows cannot be read"):
+            PartWindows.begun("s", plan, {}, noise)
+
+
 def test_a_newer_version_is_refused() -> None:
     newer = msgspec.msgpack.encode([3, "whatever"])
     with pytest.raises(InputError, match="has version 3, and this release reads 2"):
