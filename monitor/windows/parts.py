@@ -109,7 +109,7 @@ def merged(parts: Sequence[Part], plan: TimePlan) -> Part:
     return replace(
         first,
         seen=seen,
-        rows=sampled(merge(chunks), plan.most, plan.seed, plan.tally) if chunks else None,
+        rows=sampled(_in_one(chunks, first), plan.most, plan.seed, plan.tally) if chunks else None,
         counts=sum((part.counts for part in kept), NOTHING_COUNTED),
     )
 
@@ -123,10 +123,22 @@ def closed(parts: Sequence[Part], plan: TimePlan, start: int, because: str = "wa
     chunks = [part.rows for part in whole if part.rows is not None]
     if not chunks:
         return None
-    rows = merge(chunks)
+    rows = _in_one(chunks, whole[0])
     counted = replace(rows, counts=sum((part.counts for part in whole), rows.counts))
     partitions = (name for part in whole if not part.empty for name in part.seen)
     return as_window(counted, plan.key(whole[0].stream, start), plan, because, partitions)
+
+
+def _in_one(chunks: Sequence[Window], of: Part) -> Window:
+    """The rows of them all, if they were made with references of the same shape."""
+    for columns in ([rows.posteriors for rows in chunks], [rows.features for rows in chunks]):
+        widths = {column.shape[1] for column in columns if column is not None}
+        if len(widths) > 1:
+            raise InputError(
+                f"parts of {of.stream!r} at {of.pane}: their events have {sorted(widths)} scores or features: the "
+                "reference became another while windows were open"
+            )
+    return merge(chunks)
 
 
 def _largest_first(part: Part) -> tuple[int, list[tuple[str, int]]]:

@@ -264,6 +264,42 @@ def test_what_was_kept_of_windows_and_cannot_be_read_is_refused_in_words() -> No
             PartWindows.begun("s", plan, {}, noise)
 
 
+def open_windows(plan: TimePlan) -> bytes:
+    """What is kept after one event."""
+    windows = PartWindows.begun("s", plan, {}, None)
+    windows.take([(part(0, 1), part(0, 1).encoded())])
+    return windows.progress
+
+
+@pytest.mark.parametrize("plan", [TimePlan(9, 9, 0, MANY), TimePlan(10, 5, 0, MANY), TimePlan(10, 10, 1, MANY)])
+def test_open_windows_are_not_cut_anew(plan: TimePlan) -> None:
+    before = TimePlan(10, 10, 0, MANY)
+    with pytest.raises(InputError, match="s: its open windows were cut by size, slide and lateness 1e-05s/1e-05s/0s"):
+        PartWindows.begun("s", plan, {}, open_windows(before))
+    again = PartWindows.begun("s", replace(before, most=5, seed=1), {}, open_windows(before))
+    assert again.read("p0") == 1
+
+
+def test_windows_that_were_kept_before_their_cut_was_go_on_and_keep_it() -> None:
+    form = msgspec.msgpack.decode(open_windows(TimePlan(10, 10, 0, MANY)))
+    first = PartWindows.begun("s", TimePlan(10, 10, 0, MANY), {}, msgspec.msgpack.encode(form[:-1]))
+    assert first.read("p0") == 1
+    with pytest.raises(InputError, match="cannot be cut anew"):
+        PartWindows.begun("s", TimePlan(20, 20, 0, MANY), {}, first.progress)
+
+
+@pytest.mark.parametrize(("classes", "features"), [(3, 1), (2, 2)])
+def test_parts_by_references_of_other_shapes_are_not_merged(classes: int, features: int) -> None:
+    def made(number: int, classes: int, features: int) -> Part:
+        rows = Window(
+            posteriors=np.full((1, classes), 0.5), features=np.zeros((1, features)), timestamps=np.array([number])
+        )
+        return Part("s", 0, {"p": PartitionRead(((number, number + 1),), number)}, rows)
+
+    with pytest.raises(InputError, match="the reference became another while windows were open"):
+        merged([made(0, 2, 1), made(1, classes, features)], WHOLE)
+
+
 def test_a_newer_version_is_refused() -> None:
     newer = msgspec.msgpack.encode([3, "whatever"])
     with pytest.raises(InputError, match="has version 3, and this release reads 2"):
