@@ -107,6 +107,23 @@ def test_the_settings_of_the_server_are_renewed_without_a_look_at_the_references
         assert now.token == token
 
 
+@pytest.mark.parametrize(
+    ("argument", "value", "reason"),
+    [
+        ("--jobmanager", "flink", "want host:port, such as flink:8081, got 'flink'"),
+        ("--jobmanager", "http://flink:8081", "want host:port, such as flink:8081, got 'http://flink:8081'"),
+        ("--parallelism", "-1", "want 1 or more, got -1"),
+        ("--jars", "nowhere", "there are no jars in nowhere: build them with deploy/flink/build"),
+    ],
+)
+def test_arguments_that_flink_could_not_make_sense_of_are_refused(
+    references: Path, argument: str, value: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(references, f'reference = "c.ref"\n{WINDOW}')
+    assert main(["flink", "submit", str(references / "shiftwatch.toml"), argument, value]) == BAD_CONFIGURATION
+    assert reason in capsys.readouterr().err
+
+
 @pytest.mark.skipif(find_spec("pyflink") is not None, reason="PyFlink is here")
 def test_where_pyflink_is_missing_it_is_said_how_to_get_it(
     references: Path, capsys: pytest.CaptureFixture[str]

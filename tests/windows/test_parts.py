@@ -146,6 +146,23 @@ def test_parts_that_share_some_records_and_not_all_are_refused() -> None:
         merged([part(0, 10), part(10, 20, pane=5)], WHOLE)
 
 
+def test_a_part_without_events_moves_the_clock_and_is_not_kept() -> None:
+    store: dict[str, bytes] = {}
+    windows = PartWindows.begun("s", TimePlan(10, 10, 0, MANY), store, None)
+    empty = Part("s", 0, {"p1": PartitionRead(((0, 1),), 4)})
+    windows.take([(empty, empty.encoded())])
+    assert (store, windows.reached("p1"), windows.read("p1")) == ({}, 4, 1)
+
+
+@pytest.mark.parametrize("clocks", [(7, 5), (5, 7)])
+def test_a_merged_part_has_come_as_far_as_any(clocks: tuple[int, int]) -> None:
+    first, second = (
+        replace(part(10 * number, 10 * number + 10), seen={"p0": PartitionRead(((10 * number, 10 * number + 10),), at)})
+        for number, at in enumerate(clocks)
+    )
+    assert merged([first, second], WHOLE).seen["p0"].clock == 7
+
+
 def test_what_was_read_is_one_stretch_once_nothing_is_missing_in_between() -> None:
     gap = merged([part(20, 30), part(0, 10)], WHOLE)
     assert gap.seen["p0"].records == ((0, 10), (20, 30))
