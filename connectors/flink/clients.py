@@ -62,7 +62,8 @@ def _connection(connection: Connection) -> dict[str, str]:
     if connection.tls:
         said["ssl.endpoint.identification.algorithm"] = "https" if connection.check_hostname else ""
         if connection.ca_file is not None:
-            said |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(connection.ca_file)}
+            # The certificates themselves: workers are on other machines, which do not have the file.
+            said |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": connection.ca_file.read_text()}
     if connection.mechanism is not None:
         module = _MODULES.get(connection.mechanism, "scram.ScramLoginModule")
         login = " ".join(f'{name}="{_escaped(value or "")}"' for name, value in _login(connection))

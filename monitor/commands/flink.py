@@ -1,9 +1,11 @@
 """`shiftwatch flink`: the same streams on Apache Flink, where one process cannot hold them."""
 
 import argparse
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from monitor.errors import ShiftwatchError
+from monitor.errors import ConfigurationError, ShiftwatchError
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,6 +45,9 @@ def _watch(given: argparse.Namespace) -> int:
 def _submit(given: argparse.Namespace) -> int:
     from monitor.commands.flink_plan import JobPlan
 
+    problems = list(_problems(given))
+    if problems:
+        raise ConfigurationError(problems)
     plan = JobPlan(given.config)
     try:
         from connectors.flink.job import Cluster, submit
@@ -65,3 +70,13 @@ def _submit(given: argparse.Namespace) -> int:
     )
     print(f"{given.config}: submitted as job {job}")
     return 0
+
+
+def _problems(given: argparse.Namespace) -> Iterator[str]:
+    """Arguments of which Flink would say no more than where it stumbled."""
+    if given.jobmanager and re.fullmatch(r"[^:/]+:\d+", given.jobmanager) is None:
+        yield f"--jobmanager: want host:port, such as flink:8081, got {given.jobmanager!r}"
+    if given.parallelism < 0:
+        yield f"--parallelism: want 1 or more, got {given.parallelism}"
+    if given.jars is not None and not any(given.jars.glob("*.jar")):
+        yield f"--jars: there are no jars in {given.jars}: build them with deploy/flink/build"

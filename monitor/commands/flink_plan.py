@@ -31,9 +31,14 @@ class JobPlan:
             raise ConfigurationError(["source and sink: a job on Flink wants both in Kafka"])
         self.source, self.sink = source.settings, sink.settings
         problems = [*clients.problems(self.source, self.sink), *_problems(self.config, self.watched)]
-        timeout = clients.TRANSACTION_TIMEOUT
+        timeout, commit = clients.TRANSACTION_TIMEOUT, self.config.pace.commit
         if "transaction_timeout" in self.config.sink:
             timeout = duration(self.config.sink["transaction_timeout"], "sink.transaction_timeout")
+        if timeout <= commit:
+            problems.append(
+                "sink.transaction_timeout: a transaction is open from one checkpoint to the next: want more than "
+                f"[pace] commit ({duration_text(commit)}), got {duration_text(timeout)}"
+            )
         if problems:
             raise ConfigurationError(problems)
         self.reading, self.writing = clients.reading(self.source), clients.writing(self.sink, timeout)

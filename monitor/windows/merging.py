@@ -39,6 +39,12 @@ class _PartProgress(msgspec.Struct, array_like=True):
     """Windows whose end plus allowed lateness is not after this are done."""
     lacks: tuple[int, int] | None = None
     """The stretch of event time in which events came too late, because their partition had been idle."""
+    cut: tuple[int, int, int] | None = None
+    """Size, slide and lateness of the windows, for which parts and what is closed hold; at first it was not kept."""
+
+
+class _ProgressVersion(msgspec.Struct, array_like=True):
+    version: int
 
 
 @dataclass(slots=True)
@@ -56,13 +62,24 @@ class PartWindows:
         cls, stream: str, plan: TimePlan, store: MutableMapping[str, bytes], progress: bytes | None
     ) -> "PartWindows":
         """Take up the windows where their progress was kept, or fresh."""
+        cut = (plan.size, plan.slide, plan.lateness)
         if progress is None:
-            return cls(stream, plan, store)
-        known = msgspec.msgpack.decode(progress, type=_PartProgress)
-        if known.version != VERSION:
+            return cls(stream, plan, store, _PartProgress(cut=cut))
+        try:
+            version = msgspec.msgpack.decode(progress, type=_ProgressVersion).version
+            if version != VERSION:
+                raise InputError(
+                    f"{stream}: its windows were kept in version {version}, and this release reads {VERSION}"
+                )
+            known = msgspec.msgpack.decode(progress, type=_PartProgress)
+        except msgspec.DecodeError as error:
+            raise InputError(f"{stream}: what was kept of its windows cannot be read: {error}") from error
+        if known.cut is not None and known.cut != cut:
             raise InputError(
-                f"{stream}: its windows were kept in version {known.version}, and this release reads {VERSION}"
+                f"{stream}: its open windows were cut by size, slide and lateness {_seconds(known.cut)}, and cannot be "
+                f"cut anew by {_seconds(cut)}: keep `window` as it was, or begin without what was kept"
             )
+        known.cut = cut
         return cls(stream, plan, store, known)
 
     @property
@@ -153,6 +170,10 @@ class PartWindows:
         known = self._known.panes[pane]
         for number in range(known.first, known.next):
             del self.store[_name(pane, number)]
+
+
+def _seconds(cut: tuple[int, ...]) -> str:
+    return "/".join(f"{microseconds / 1e6:g}s" for microseconds in cut)
 
 
 def _name(pane: int, number: int) -> str:

@@ -8,8 +8,10 @@ out to workers, and in whatever order their parts come together, `closed` gives 
 What is late has been judged before, by whoever read the partition in its order (`Windowing.release`).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -107,7 +109,7 @@ def merged(parts: Sequence[Part], plan: TimePlan) -> Part:
     return replace(
         first,
         seen=seen,
-        rows=sampled(merge(chunks), plan.most, plan.seed, plan.tally) if chunks else None,
+        rows=sampled(_in_one(chunks, first), plan.most, plan.seed, plan.tally) if chunks else None,
         counts=sum((part.counts for part in kept), NOTHING_COUNTED),
     )
 
@@ -121,10 +123,22 @@ def closed(parts: Sequence[Part], plan: TimePlan, start: int, because: str = "wa
     chunks = [part.rows for part in whole if part.rows is not None]
     if not chunks:
         return None
-    rows = merge(chunks)
+    rows = _in_one(chunks, whole[0])
     counted = replace(rows, counts=sum((part.counts for part in whole), rows.counts))
     partitions = (name for part in whole if not part.empty for name in part.seen)
     return as_window(counted, plan.key(whole[0].stream, start), plan, because, partitions)
+
+
+def _in_one(chunks: Sequence[Window], of: Part) -> Window:
+    """The rows of them all, if they were made with references of the same shape."""
+    for columns in ([rows.posteriors for rows in chunks], [rows.features for rows in chunks]):
+        widths = {column.shape[1] for column in columns if column is not None}
+        if len(widths) > 1:
+            raise InputError(
+                f"parts of {of.stream!r} at {of.pane}: their events have {sorted(widths)} scores or features: the "
+                "reference became another while windows were open"
+            )
+    return merge(chunks)
 
 
 def _largest_first(part: Part) -> tuple[int, list[tuple[str, int]]]:
@@ -210,6 +224,10 @@ class _PartVersion(msgspec.Struct, array_like=True):
 
 
 def _part(form: _PartForm) -> Part:
+    for name, (records, _) in form.seen.items():
+        bounds = [offset for stretch in records for offset in stretch]
+        if not bounds or any(stop <= start for start, stop in pairwise(bounds)):
+            raise ValueError(f"want ascending records of {name}, got {records}")
     return Part(
         form.stream,
         form.pane,
@@ -239,6 +257,13 @@ def _rows(form: _RowsForm) -> Window:
     ids = None if form.ids is None else np.array(form.ids, dtype=np.object_)
     segments = None if form.segments is None else Segments(_column(form.segments[0]), form.segments[1])
     left_out = None if form.left_out is None else _tally(form.left_out)
+    by_row = [*columns.values(), ids, None if segments is None else segments.codes]
+    if not columns.keys() <= set(_COLUMNS):
+        raise ValueError(f"want columns among {_COLUMNS}, got {sorted(columns)}")
+    if len({len(column) for column in by_row if column is not None}) != 1:
+        raise ValueError("want as many rows in each column")
+    if segments is not None and not np.isin(segments.codes, range(len(segments.names))).all():
+        raise ValueError("want a name for each segment")
     return Window(**columns, ids=ids, segments=segments, counts=WindowCounts(*form.counts), left_out=left_out)
 
 
@@ -259,4 +284,6 @@ def _column_form(column: Any) -> _ColumnForm:
 
 
 def _column(form: _ColumnForm) -> Any:
+    if re.fullmatch(r"[<>|][fiu][1248]", form.kind) is None:  # numpy would parse more, such as records of several
+        raise TypeError(f"want numbers in a column, got {form.kind!r}")
     return np.frombuffer(form.data, dtype=np.dtype(form.kind)).reshape(form.shape)

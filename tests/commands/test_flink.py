@@ -64,6 +64,11 @@ def test_streams_that_a_job_cannot_have(
         ((f'{SOURCE}\n[source.format]\nkind = "cloudevents"', SINK, ""), "a job reads JSON alone"),
         ((SOURCE, f'{SINK}\ndelivery = "at-least-once"', ""), "publishes exactly once"),
         ((SOURCE, SINK, 'idle = "1s"'), 'want 5s or more, or "0s"'),
+        ((SOURCE, SINK, 'commit = "15m"'), "want more than [pace] commit (15m), got 15m"),
+        (
+            (SOURCE, f'{SINK}\ntransaction_timeout = "9s"', 'commit = "10s"'),
+            "want more than [pace] commit (10s), got 9s",
+        ),
     ],
 )
 def test_ends_that_a_job_cannot_have(
@@ -71,6 +76,11 @@ def test_ends_that_a_job_cannot_have(
 ) -> None:
     assert check(references, f'reference = "c.ref"\n{WINDOW}', *ends) == BAD_CONFIGURATION
     assert reason in capsys.readouterr().err
+
+
+def test_checkpoints_may_be_far_apart_where_transactions_may_be_as_long(references: Path) -> None:
+    sink = f'{SINK}\ntransaction_timeout = "1h"'
+    assert check(references, f'reference = "c.ref"\n{WINDOW}', sink=sink, pace='commit = "20m"') == SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -95,6 +105,23 @@ def test_the_settings_of_the_server_are_renewed_without_a_look_at_the_references
         now = server_now(tmp_path / "shiftwatch.toml")
         assert now is not None
         assert now.token == token
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "reason"),
+    [
+        ("--jobmanager", "flink", "want host:port, such as flink:8081, got 'flink'"),
+        ("--jobmanager", "http://flink:8081", "want host:port, such as flink:8081, got 'http://flink:8081'"),
+        ("--parallelism", "-1", "want 1 or more, got -1"),
+        ("--jars", "nowhere", "there are no jars in nowhere: build them with deploy/flink/build"),
+    ],
+)
+def test_arguments_that_flink_could_not_make_sense_of_are_refused(
+    references: Path, argument: str, value: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(references, f'reference = "c.ref"\n{WINDOW}')
+    assert main(["flink", "submit", str(references / "shiftwatch.toml"), argument, value]) == BAD_CONFIGURATION
+    assert reason in capsys.readouterr().err
 
 
 @pytest.mark.skipif(find_spec("pyflink") is not None, reason="PyFlink is here")

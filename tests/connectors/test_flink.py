@@ -1,6 +1,7 @@
 """What operators in Java and stages in Python say to each other, and what Kafka's Java client is told."""
 
 import struct
+from pathlib import Path
 
 import numpy as np
 
@@ -69,3 +70,11 @@ def test_the_java_client_is_told_what_ours_are() -> None:
         'scram.ScramLoginModule required username="us" password="with \\"quotes\\"\\\\";'
     )
     assert writing(sink_settings({"bootstrap": "a", "results": "r"}))["transaction.timeout.ms"] == "900000"
+
+
+def test_workers_on_other_machines_need_no_file_of_certificates(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("certificates")
+    settings = {"bootstrap": "a", "topics": "events", "group": "g", "tls": True, "ca_file": "ca.pem"}
+    told = reading(source_settings(settings, tmp_path))
+    assert (told["ssl.truststore.type"], told["ssl.truststore.certificates"]) == ("PEM", "certificates")
+    assert str(tmp_path) not in " ".join(told.values())

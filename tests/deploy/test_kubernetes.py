@@ -62,6 +62,13 @@ FLINK_DEPLOYMENT = closed(
         flinkConfiguration=LABELS,
         podTemplate=closed(
             spec=closed(
+                securityContext=closed(
+                    runAsNonRoot={"const": True},
+                    runAsUser={"type": "integer"},
+                    runAsGroup={"type": "integer"},
+                    fsGroup={"type": "integer"},
+                    seccompProfile=closed(type={"enum": ["RuntimeDefault"]}),
+                ),
                 containers={
                     "type": "array",
                     "items": closed(
@@ -216,6 +223,9 @@ def test_the_job_on_flink_fits_the_operator_and_its_cluster_is_told_what_the_tes
     pod = spec["podTemplate"]["spec"]
     assert {each["name"] for each in pod["containers"][0]["volumeMounts"]} == {each["name"] for each in pod["volumes"]}
     image = (DEPLOY / "flink" / "Containerfile").read_text(encoding="utf-8")
+    security = pod["securityContext"]
+    assert f"USER {security['runAsUser']}:{security['runAsGroup']}\n" in image
+    assert security["fsGroup"] == security["runAsGroup"], "checkpoints are written to a volume"
     version = spec["flinkVersion"].removeprefix("v").replace("_", ".")
     assert f"flink:{version}" in image
     assert f"flink-python-{version}." in spec["job"]["jarURI"]

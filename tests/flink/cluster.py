@@ -49,7 +49,8 @@ def unavailable() -> str | None:
     return None if python().exists() else f"no PyFlink in {HOME}: .ci/install-flink FOLDER, and SHIFTWATCH_FLINK=FOLDER"
 
 
-def _distribution() -> Path:
+def distribution() -> Path:
+    """What the package of PyFlink has of Flink."""
     return next(python().parent.parent.glob("lib/python3.*/site-packages/pyflink"))
 
 
@@ -77,12 +78,12 @@ class FlinkCluster:
         conf = folder / "conf"
         conf.mkdir()
         (folder / "tmp").mkdir()
-        shipped = (_distribution() / "conf" / "config.yaml").read_text()
+        shipped = (distribution() / "conf" / "config.yaml").read_text()
         opens = re.findall(r"^ +all: (--add-.*)$", shipped, re.MULTILINE)  # Java 17 wants them
         settings = {"env.java.opts.all": f"{opens[0]} {_JAVA}"} | _SETTINGS | own
         ours = "".join(f"{name}: {value}\n" for name, value in settings.items())
         (conf / "config.yaml").write_text(_RECOMMENDED.read_text() + ours)
-        for file in (_distribution() / "conf").glob("log4j*"):
+        for file in (distribution() / "conf").glob("log4j*"):
             (conf / file.name).write_bytes(file.read_bytes())
         self._started = 0
         self.manager = self._start("jobmanager")
@@ -102,7 +103,7 @@ class FlinkCluster:
         log = self.folder / f"{role}-{self._started}.log"
         with log.open("wb") as output:
             return subprocess.Popen(
-                ["bash", str(_distribution() / "bin" / f"{role}.sh"), "start-foreground"],
+                ["bash", str(distribution() / "bin" / f"{role}.sh"), "start-foreground"],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=self._environment,
@@ -127,7 +128,7 @@ class FlinkCluster:
 
     def run_program(self, config: Path, parallelism: int, savepoint: str) -> str:
         """The same by Flink's own client, which is how its operator for Kubernetes starts a job."""
-        command = ["bash", str(_distribution() / "bin" / "flink"), "run", "-m", self.address]
+        command = ["bash", str(distribution() / "bin" / "flink"), "run", "-m", self.address]
         command += ["-p", str(parallelism), "-s", savepoint, "-pyclientexec", str(python())]
         return self._submitted([*command, "-py", str(_RECOMMENDED.with_name("job.py")), str(config)])
 

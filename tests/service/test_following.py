@@ -61,6 +61,7 @@ def test_what_was_there_at_first_is_old_and_each_window_after_it_is_told_once(
     }
     everything = sorted(window for windows in whole.values() for window in windows)
     assert len(whole) == 4, "the stream and its segments"
+    ends = {each.key.id: each.key.end for of in records.known(records.owners).values() for each in of.entries(WINDOWS)}
     half = len(published) // 2
 
     states = FollowedStates()
@@ -77,7 +78,10 @@ def test_what_was_there_at_first_is_old_and_each_window_after_it_is_told_once(
     fresh = FollowedStates()
     fresh.begin(concerns)
     assert told(fresh, []) == []
-    assert sorted(told(fresh, published)) == everything
+    at_once = told(fresh, published)
+    assert sorted(at_once) == everything
+    assert at_once == sorted(everything, key=lambda window: (ends[window], window))
+    assert fresh.news() == [], "nothing has come since"
 
 
 def test_windows_after_a_reset_are_told(stages: tuple[PartMaker, PartMerger], published: Published) -> None:

@@ -16,7 +16,7 @@ from monitor.ports import Message, Progress, RawBatch
 from monitor.service import DeadLetterLimits, PartMaker, PartMerger
 from monitor.service.publishing import Watched
 from monitor.settings import load
-from tests.flink.world import PARTITIONS, STREAM, SpreadWorld, closed_by_watermark, config
+from tests.flink.world import PARTITIONS, START_MS, STREAM, SpreadWorld, closed_by_watermark, config
 
 EVENTS, MOST = 8_000, 2_000
 """Of the later windows more events come than are kept."""
@@ -172,6 +172,66 @@ def test_windows_close_when_all_partitions_fall_silent_together_after_a_restart(
     for _ in range(10):
         workers.tell()
     assert {name(result): result for result in workers.results} == want
+
+
+class SlowWorkers(Workers):
+    """Records come one by one, and are read before the ends of their partitions are told."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(partial(stages, folder))
+        self.ends: dict[str, int] = {}
+
+    def bring(self, partition: str, second: int) -> None:
+        """An event of this second."""
+        event = b'{"stream":"s0","timestamp":%d,"posteriors":[0.5,0.5],"features":{"amount":0}}'
+        first = self.ends.get(partition, 0)
+        self.ends[partition] = first + 1
+        self.take(batch(partition, [event % (START_MS + 1_000 * second)], first))
+
+    @property
+    def closed(self) -> bool:
+        """Whether any window is."""
+        return bool(self.results)
+
+
+def test_a_partition_that_brings_a_record_now_and_then_is_waited_for(folder: Path) -> None:
+    workers = SlowWorkers(folder)
+    for second in range(20):
+        workers.bring("ahead", 100)
+        workers.bring("slow", second)
+        workers.tell(ends=dict(workers.ends))
+    assert not workers.closed
+    workers.bring("slow", 100)
+    assert workers.closed
+
+
+def test_a_partition_that_was_idle_is_waited_for_from_its_next_record_on(folder: Path) -> None:
+    workers = SlowWorkers(folder)
+    workers.bring("idle", 20)
+    for _ in range(12):
+        workers.bring("other", 30)
+        workers.tell(ends=dict(workers.ends))
+    workers.bring("idle", 40)
+    workers.bring("other", 100)
+    assert not workers.closed
+    workers.bring("idle", 100)
+    assert workers.closed
+
+
+def test_a_partition_that_is_added_and_stays_empty_grows_idle(folder: Path) -> None:
+    workers = SlowWorkers(folder)
+    workers.bring("first", 30)
+    workers.tell(ends=dict(workers.ends))
+    workers.ends["added"] = 0
+    workers.tell(ends=dict(workers.ends))
+    for _ in range(7):
+        workers.bring("first", 100)
+        workers.tell(ends=dict(workers.ends))
+    assert not workers.closed
+    for _ in range(4):
+        workers.bring("first", 100)
+        workers.tell(ends=dict(workers.ends))
+    assert workers.closed
 
 
 def test_too_many_rejected_records_stop_the_worker(folder: Path) -> None:

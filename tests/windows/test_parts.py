@@ -146,6 +146,23 @@ def test_parts_that_share_some_records_and_not_all_are_refused() -> None:
         merged([part(0, 10), part(10, 20, pane=5)], WHOLE)
 
 
+def test_a_part_without_events_moves_the_clock_and_is_not_kept() -> None:
+    store: dict[str, bytes] = {}
+    windows = PartWindows.begun("s", TimePlan(10, 10, 0, MANY), store, None)
+    empty = Part("s", 0, {"p1": PartitionRead(((0, 1),), 4)})
+    windows.take([(empty, empty.encoded())])
+    assert (store, windows.reached("p1"), windows.read("p1")) == ({}, 4, 1)
+
+
+@pytest.mark.parametrize("clocks", [(7, 5), (5, 7)])
+def test_a_merged_part_has_come_as_far_as_any(clocks: tuple[int, int]) -> None:
+    first, second = (
+        replace(part(10 * number, 10 * number + 10), seen={"p0": PartitionRead(((10 * number, 10 * number + 10),), at)})
+        for number, at in enumerate(clocks)
+    )
+    assert merged([first, second], WHOLE).seen["p0"].clock == 7
+
+
 def test_what_was_read_is_one_stretch_once_nothing_is_missing_in_between() -> None:
     gap = merged([part(20, 30), part(0, 10)], WHOLE)
     assert gap.seen["p0"].records == ((0, 10), (20, 30))
@@ -222,6 +239,82 @@ def test_bytes_that_are_no_part_are_refused_in_words(noise: bytes, at: int, byte
         Part.decoded(bytes(damaged))
     except InputError:
         return
+
+
+Place = tuple[int | str, ...]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ((3, "p0", 0), []),
+        ((3, "p0", 0), [[10, 0]]),
+        ((3, "p0", 0), [[0, 10], [5, 13]]),
+        ((5, 0, "timestamps", 1), [-1, 2]),
+        ((5, 0, "timestamps"), ["<i8", [1], bytes(8)]),
+        ((5, 0, "posteriors"), ["<f8", [], bytes(8)]),
+        ((5, 0, "posteriors", 0), "f8,f8"),
+        ((5, 0, "posteriors", 0), "<08"),
+        ((5, 0, "posteriors", 0), "<U2"),
+        ((5, 0, "key"), ["<i8", [2], bytes(16)]),
+        ((5, 2), ["one"]),
+        ((5, 3, 1), ["BE"]),
+        ((5, 3, 0, 2), b"\1\0\0\0\xff\xff\xff\xff"),
+    ],
+)
+def test_a_part_that_contradicts_itself_is_refused(place: Place, value: object) -> None:
+    form = at = msgspec.msgpack.decode(everything().encoded())
+    *outer, last = place
+    for each in outer:
+        at = at[each]
+    at[last] = value
+    with pytest.raises(InputError, match="not a part of a window"):
+        Part.decoded(msgspec.msgpack.encode(form))
+
+
+def test_what_was_kept_of_windows_and_cannot_be_read_is_refused_in_words() -> None:
+    plan = TimePlan(10, 10, 0, MANY)
+    with pytest.raises(InputError, match="kept in version 9, and this release reads 1"):
+        PartWindows.begun("s", plan, {}, msgspec.msgpack.encode([9, ["another form"]]))
+    for noise in (b"", b"noise", msgspec.msgpack.encode([1, 2])):
+        with pytest.raises(InputError, match="s: what was kept of its windows cannot be read"):
+            PartWindows.begun("s", plan, {}, noise)
+
+
+def open_windows(plan: TimePlan) -> bytes:
+    """What is kept after one event."""
+    windows = PartWindows.begun("s", plan, {}, None)
+    windows.take([(part(0, 1), part(0, 1).encoded())])
+    return windows.progress
+
+
+@pytest.mark.parametrize("plan", [TimePlan(9, 9, 0, MANY), TimePlan(10, 5, 0, MANY), TimePlan(10, 10, 1, MANY)])
+def test_open_windows_are_not_cut_anew(plan: TimePlan) -> None:
+    before = TimePlan(10, 10, 0, MANY)
+    with pytest.raises(InputError, match="s: its open windows were cut by size, slide and lateness 1e-05s/1e-05s/0s"):
+        PartWindows.begun("s", plan, {}, open_windows(before))
+    again = PartWindows.begun("s", replace(before, most=5, seed=1), {}, open_windows(before))
+    assert again.read("p0") == 1
+
+
+def test_windows_that_were_kept_before_their_cut_was_go_on_and_keep_it() -> None:
+    form = msgspec.msgpack.decode(open_windows(TimePlan(10, 10, 0, MANY)))
+    first = PartWindows.begun("s", TimePlan(10, 10, 0, MANY), {}, msgspec.msgpack.encode(form[:-1]))
+    assert first.read("p0") == 1
+    with pytest.raises(InputError, match="cannot be cut anew"):
+        PartWindows.begun("s", TimePlan(20, 20, 0, MANY), {}, first.progress)
+
+
+@pytest.mark.parametrize(("classes", "features"), [(3, 1), (2, 2)])
+def test_parts_by_references_of_other_shapes_are_not_merged(classes: int, features: int) -> None:
+    def made(number: int, classes: int, features: int) -> Part:
+        rows = Window(
+            posteriors=np.full((1, classes), 0.5), features=np.zeros((1, features)), timestamps=np.array([number])
+        )
+        return Part("s", 0, {"p": PartitionRead(((number, number + 1),), number)}, rows)
+
+    with pytest.raises(InputError, match="the reference became another while windows were open"):
+        merged([made(0, 2, 1), made(1, classes, features)], WHOLE)
 
 
 def test_a_newer_version_is_refused() -> None:
