@@ -119,8 +119,11 @@ def examined_by(reference: AssessedReference) -> Callable[[Assessment], Examined
     features = tuple(profile.feature.name for profile in reference.features)
 
     def examine(assessment: Assessment) -> Examined | None:
-        of_reference = lens(prepare(reference))
-        profile = of_reference.profile(assessment.mean, assessment.events)
+        ready = prepare(reference)
+        ready = ready.seasonal or ready
+        when = None if ready.hold_out is None else ready.hold_out.when(assessment.key.start, assessment.key.end)
+        of_reference = lens(ready)
+        profile = of_reference.profile(assessment.mean, assessment.events, when)
         return None if profile is None else Examined(profile, begun(of_reference), assessment.classes, features)
 
     return examine

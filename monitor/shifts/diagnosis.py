@@ -17,6 +17,7 @@ from monitor.arrays import Flags, Matrix, Vector, present
 from monitor.shifts import covariates, fit, prepared, search
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
+from monitor.shifts.blocks import usual_inputs
 from monitor.shifts.covariates import Direction, Explanation
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested
@@ -67,7 +68,9 @@ class Diagnosis:
     inputs_differ: bool
     """Whether it is the inputs that differ by more than blocks of the hold-out do: one of them, or all together."""
     mean: Vector
-    """Of the feature map before scaling: what windows are held against each other by."""
+    """Of the feature map before scaling, without what is usual at its time: what windows are held against each other by."""
+    seasonal: bool
+    """Whether inputs and scores were held against the same time of their season."""
     seen: Looked
     """What was counted of the window."""
     fit_events: int
@@ -94,6 +97,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     Of a window of which only a sample is kept all events are counted; what rows are needed for has the sample's.
     """
     left_out, window = window.left_out, window.alone()
+    reference = prepared.at_time(reference, window.key)
     rows = looked.look(window, reference)
     seen = of_whole = rows if left_out is None else looked.look_at_all(window, rows, left_out, reference)
     whole = _matched(seen, reference)
@@ -120,7 +124,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         unknown = novelty(reference.landscape, rows.distances, priors)
         # What is no more than sampling makes of it is not more than time does either: a millisecond saved.
         if (held := reference.hold_out) is not None and unknown.p_value < UNKNOWN_LEVEL:
-            unknown = between_blocks(unknown, reference.landscape, reference.labels, held)
+            unknown = between_blocks(unknown, reference.landscape, reference.labels, held.at_any_time)
     restored = mapped is not None and mapped.p_value >= level
     known, or_one_feature, unknown_class = None, False, False
     if not (fits or restored) and unknown is not None and is_class(unknown, UNKNOWN_LEVEL):
@@ -149,7 +153,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         or_one_feature=or_one_feature,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
         inputs_differ=not fits and whole.natural and _inputs_differ(rows, reference, tested, level),
-        mean=seen.mean * reference.moments.scale,
+        mean=_mean(seen, reference),
+        seasonal=seen.when is not None,
         seen=seen,
         fit_events=of_whole.events,
         mix_events=of_mix.events,
@@ -157,15 +162,24 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     )
 
 
+def _mean(seen: Looked, reference: Prepared) -> Vector:
+    """Before scaling, and without what the season makes of it."""
+    moments = reference.moments
+    usual = usual_inputs(moments.blocks, seen.when)
+    away = seen.mean if usual is None else seen.mean - usual.beyond(moments.means, moments.scale)
+    return np.asarray(away * moments.scale)
+
+
 def one_mix_explains(window: Window, reference: Prepared, level: float) -> bool:
     """Whether one class mix explains all of a window together."""
+    reference = prepared.at_time(reference, window.key)
     return not _misfits(_matched(looked.look(window, reference), reference), level)
 
 
 def _matched(seen: Looked, reference: Prepared) -> Match:
     """The match on all coordinates that the window has."""
     known = _known(seen)
-    return fit.match(prepared.part(reference, known), seen.mean[list(known)], seen.events)
+    return fit.match(prepared.part(reference, known), seen.mean[list(known)], seen.events, seen.when)
 
 
 def _known(seen: Looked) -> tuple[int, ...]:
@@ -223,7 +237,7 @@ def _without_unknown(
     seen = looked.look(window.take(~unknown.beyond), reference)
     mean = seen.mean * reference.moments.scale / inside.scale
     at = np.flatnonzero(np.isfinite(mean))
-    known = fit.match(inside.at(at), mean[at], seen.events)
+    known = fit.match(inside.at(at), mean[at], seen.events, seen.when)
     fits = known.p_value >= level or known.effect <= MISFIT_LEFT * whole.effect
     return known if fits and (mapped is None or known.effect < mapped.effect) else None
 
@@ -345,7 +359,7 @@ def _mapped(seen: Looked, table: Matrix, reference: Prepared, explanations: Mapp
         return None
     mean = looked.mean_with(seen, table, maps, reference)
     at = fit.coordinates(reference.blocks, "feature", "joint")
-    return fit.match(prepared.part(reference, tuple(at.tolist())), mean[at], seen.events)
+    return fit.match(prepared.part(reference, tuple(at.tolist())), mean[at], seen.events, seen.when)
 
 
 def _mix(seen: Looked, whole: Match, rest: Rest | None, reference: Prepared, usual: UsualMix | None) -> Tested:

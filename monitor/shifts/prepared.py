@@ -15,15 +15,17 @@ from monitor.arrays import Flags, Labels, Matrix, Vector, present
 from monitor.limits import RARELY_READY, REFERENCES_READY
 from monitor.priors import HoldOut
 from monitor.shifts import feature_map, novelty
-from monitor.shifts.blocks import Blocks, BlockSums
+from monitor.shifts.blocks import Blocks, BlockSums, usual_inputs
 from monitor.shifts.columns import KnownColumns, SortedColumn, column_name, column_of
 from monitor.shifts.comparable import ShiftReference, comparable_sample, reference_written
 from monitor.shifts.moments import CoordinateBlock, Moments, moments_of
 from monitor.shifts.novelty import Landscape
 from monitor.shifts.projections import Projections, fitted
 from monitor.shifts.resolution import SINGLE, Resolution
+from monitor.shifts.seasonal_columns import UsualColumns, usual_columns
 from monitor.shifts.unusual_values import unusual_shares
 from monitor.tolerances import FEWEST_BLOCKS
+from monitor.windows import WindowKey
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,10 +54,30 @@ class Prepared:
     """Features that are in no test."""
     hold_out: Blocks | None
     """The hold-out in time order; None where it was not cut into blocks enough."""
+    seasonal: "Prepared | None" = None
+    """The same for windows whose inputs are held against the same time of their season."""
 
     def feature_name(self, number: int) -> str:
         """The name of a column of the features."""
         return column_name(self.features[number])
+
+    def usual_features(self, when: Vector | None) -> UsualColumns | None:
+        """What is usual of the features at a time of their season; None where they follow none."""
+        held = None if self.hold_out is None else self.hold_out.seasonal
+        if held is None or when is None or (errors := self._errors(when)) is None:
+            return None
+        return usual_columns(self.features, when @ held.gaps, when @ held.missing_gaps, errors)
+
+    def usual_scores(self, when: Vector | None) -> UsualColumns | None:
+        """The same of the posteriors."""
+        held = None if self.hold_out is None else self.hold_out.seasonal
+        if held is None or when is None or (errors := self._errors(when)) is None:
+            return None
+        return usual_columns(self.posteriors, when @ held.score_gaps, np.zeros(len(self.posteriors)), errors)
+
+    def _errors(self, when: Vector) -> tuple[float, float] | None:
+        usual = usual_inputs(self.moments.blocks, when)
+        return None if usual is None else (usual.sampling, usual.between)
 
 
 @lru_cache(maxsize=REFERENCES_READY)
@@ -93,7 +115,8 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
     standardised = None
     if projections is not None and sample.features is not None:
         standardised = projections.standardised(sample.features)
-    return Prepared(
+    moments = moments_of(mapped, sample.labels, reference.source_priors, None if cut is None else cut.fold_of_sample)
+    of_windows = Prepared(
         source_priors=reference.source_priors,
         class_counts=counts,
         posteriors=posteriors,
@@ -101,18 +124,30 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
         resolution=resolution,
         blocks=tuple(blocks),
         projections=projections,
-        moments=replace(
-            moments_of(mapped, sample.labels, reference.source_priors, None if cut is None else cut.fold_of_sample),
-            blocks=None if cut is None else _sums(cut, mapped, sample.labels, reference),
-        ),
+        moments=moments,
         landscape=None if standardised is None else novelty.landscape(standardised, sample.labels, classes),
         rows=mapped,
         labels=sample.labels,
         standardised=standardised,
         unusual=unusual,
         untested=(*reference.calendar, *reference.ignored),
-        hold_out=cut,
+        hold_out=None,
     )
+    if cut is None:
+        return of_windows
+
+    def held_against(blocks: Blocks) -> Prepared:
+        sums = _sums(blocks, mapped, sample.labels, reference)
+        return replace(of_windows, moments=replace(moments, blocks=sums), hold_out=blocks)
+
+    return replace(held_against(cut.at_any_time), seasonal=None if cut.seasonal is None else held_against(cut))
+
+
+def at_time(reference: Prepared, key: WindowKey) -> Prepared:
+    """By which a window of this time is compared."""
+    seasonal = reference.seasonal
+    held = None if seasonal is None else seasonal.hold_out
+    return reference if seasonal is None or held is None or held.when(key.start, key.end) is None else seasonal
 
 
 def _sums(cut: Blocks, mapped: Matrix, labels: Labels, reference: ShiftReference) -> BlockSums:
@@ -187,7 +222,7 @@ def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | None = N
     """The moments of the mapped rows of the sample, or of some of them."""
     classes, held = reference.class_counts.size, reference.hold_out
     labels = reference.labels if picked is None else np.where(picked, reference.labels, -1)
-    if held is None or not varied:
+    if held is None or not (varied or held.seasonal is not None):
         return moments_of(rows, labels, reference.source_priors)
     moments = moments_of(rows, labels, reference.source_priors, held.fold_of_sample)
     some = labels >= 0

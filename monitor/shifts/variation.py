@@ -67,6 +67,10 @@ class Law:
         square = (USUAL_SPREAD_WORTH * USUAL_SPREAD**2 + degrees * self.spread**2) / together
         return replace(self, spread=math.sqrt(square), blocks=windows, degrees=together)
 
+    def fitted(self, means: int) -> "Law":
+        """The same where the statistics are those of what is left beside so many means."""
+        return replace(self, degrees=max(min(self.degrees, self.blocks - means), 1.0))
+
     def p_value(self, statistic: float) -> float:
         """P(t_{K-1} > (ln T - mean) / (s sqrt(1 + 1/K)))."""
         if statistic <= 0:
@@ -94,8 +98,13 @@ class Variation:
     design_effect: float
     """mu."""
 
-    def inverse(self, sampling: Matrix, rows: float) -> Matrix:
-        """V(n)^-1 where `sampling` is the inverse of the sampling covariance and the window counts for so many rows."""
+    def inverse(self, sampling: Matrix, rows: float, resting: float = 1.0) -> Matrix:
+        """V(n)^-1 where `sampling` is the inverse of the sampling covariance and the window counts for so many rows.
+
+        `resting` is how many times as much real time makes of it as of a block.
+        """
+        if resting != 1.0:
+            return self.inverse(sampling * resting, rows * resting) / resting
         floor, levels = self._at(self.floor, rows), self._at(self.levels, rows)
         seen = sampling @ self.directions
         beyond = np.maximum(levels - floor, 0.0) / rows

@@ -103,6 +103,16 @@ def test_the_command_takes_a_season_and_says_how_much_goes_with_it(tmp_path, cap
     )
 
 
+def test_the_command_has_inputs_follow_the_season_too(tmp_path, capsys) -> None:
+    lines(tmp_path / "h.jsonl")
+    given = ["reference", "build", str(tmp_path / "h.jsonl"), "-o", str(tmp_path / "a.ref"), "--season-inputs"]
+    assert main([*given, "--block", "1d"]) == 1
+    assert "say --season too" in capsys.readouterr().err
+    assert main([*given, "--block", "1d", "--season", "4d"]) == 0
+    assert Reference.load(tmp_path / "a.ref").blocks.season.inputs
+    assert "of how features and scores vary goes with it" in " ".join(capsys.readouterr().out.split())
+
+
 def test_shorter_blocks_in_place_of_few_are_said() -> None:
     found = time_report.measured(fitted(1_000))
     assert (found["number"], found["parts"]) == (21, 7)
