@@ -786,8 +786,8 @@ LEVEL_REACH = 1.65
 # column with one value only is called constant. A flag that is raised once in 10,000 events is not called so.
 CONSTANT_BY_CHANCE = 1e-3
 
-# Phases of a season at which something may be usual of inputs: of 100 blocks each has four then. What came on fewer days
-# is not known: of two days of hours one calm hour in five was a shift.
+# Phases of a season at which something may be usual of inputs: of 100 blocks each has four then. What came on fewer
+# days is not known well enough: a block is held against the others of its phase, and those are to be three.
 INPUT_PHASES = 24
 FEWEST_OF_PHASE = 4
 

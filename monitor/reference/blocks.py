@@ -198,8 +198,8 @@ def cut(block: Block, rows: int, times: Labels | None = None, season: Seasonal |
         if (of_order < 0).all():
             raise InputError(f"block: no {length} of the hold-out holds {MINIMUM_EVENTS} events; want a longer block")
     followed = seasons if seasons is not None and seasons.inputs else None
-    if followed is not None:
-        _check_phases(followed, np.unique(of_order[of_order >= 0]), parts, season)
+    if followed is not None and season is not None:
+        _check_phases(followed, np.unique(of_order[of_order >= 0]), parts, season.length)
     of_order, stretch = _kept(of_order, parts, followed)
     of_row = np.empty(rows, dtype=np.int64)
     of_row[order] = of_order
@@ -228,15 +228,15 @@ def _season(season: Seasonal, block: Block, times: Labels | None) -> SeasonCut:
     return SeasonCut(length, window, times // window, season.inputs)
 
 
-def _check_phases(season: SeasonCut, blocks: Labels, parts: int, said: Seasonal | None) -> None:
+def _check_phases(season: SeasonCut, blocks: Labels, parts: int, said: str) -> None:
     """InputError where the hold-out cannot know what is usual of inputs."""
     phase = season.phase(blocks)
     known = often_enough(phase, blocks * season.window // season.length)
     if parts > 1 or known.mean() < KNOWN_TIME:
         seasons = np.unique(blocks // parts * season.window // season.length).size
         raise InputError(
-            f"season_inputs: the hold-out has blocks of {seasons} seasons of {'' if said is None else said.length}; want "
-            f"at least {FEWEST_OF_PHASE} blocks at each time of it, of as many seasons"
+            f"season_inputs: the hold-out has blocks of {seasons} times {said}; want at least {FEWEST_OF_PHASE} at "
+            "each time of it, or nobody knows what is usual then"
         )
 
 
@@ -296,8 +296,8 @@ def _kept(of_order: Labels, parts: int, season: SeasonCut | None) -> tuple[Label
 
 
 def _of_each_phase(phase: Labels) -> Labels:
-    """As many blocks of each phase, spread evenly over the hold-out; each phase begins on another day, so that not all are
-    of the same ones."""
+    """As many blocks of each phase, spread evenly over the hold-out; each phase begins on another day, so that not all
+    are of the same ones."""
     each = [np.flatnonzero(phase == one) for one in np.unique(phase)]
     number = max(BLOCKS_KEPT // len(each), FEWEST_OF_PHASE)
     begins = np.arange(len(each)) * GOLDEN % 1
@@ -341,11 +341,11 @@ def summarised(
     mates = None if mates is None else replace(mates, stretch=cut.stretch)
     columns = np.zeros((rows.labels.size, 0)) if rows.features is None else rows.features
     compared = [
-        _compared(columns[:, j], profile, rows.labels, cut, counts, mates)
+        _compared(columns[:, j], profile, rows.labels, cut, counts, mates=mates)
         for j, profile in enumerate(reference.features)
     ]
     scores = [
-        _compared(rows.posteriors[:, y], column, rows.labels, cut, counts, mates)
+        _compared(rows.posteriors[:, y], column, rows.labels, cut, counts, mates=mates)
         for y, column in enumerate(reference.posteriors)
     ]
     return Blocks(
@@ -464,6 +464,7 @@ def _compared(
     labels: Labels,
     cut: Cut,
     counts: Matrix,
+    *,
     mates: Mates | None,
 ) -> _Compared:
     classes = counts.shape[1]

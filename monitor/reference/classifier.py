@@ -364,7 +364,7 @@ class Reference(FiledReference):
 @lru_cache(maxsize=RARELY_READY)
 def _without_season(reference: Reference) -> Reference:
     blocks = reference.blocks
-    return reference if blocks is None else replace(reference, blocks=replace(blocks, season=None))
+    return reference if blocks is None else replace(reference, blocks=replace(blocks, season=None, seasonal=None))
 
 
 def hold_out(

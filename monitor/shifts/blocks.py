@@ -273,8 +273,8 @@ class BlockSums:
 
     @property
     def seen(self) -> Matrix:
-        """b_k, or where inputs follow a season b_k - u_k: without what is usual at its time beyond the class mix, by the
-        others of its phase, u_k = mean b_j - A_-k mean p_j."""
+        """b_k; where inputs follow a season less what is usual at its time beyond the class mix, by the others of its
+        phase: b_k - u_k, u_k = mean b_j - A_-k mean p_j."""
         if self.mates is None:
             return self.means
         together = self.mates.together
@@ -322,8 +322,8 @@ class BlockSums:
 
     @property
     def rows(self) -> Vector:
-        """m_k = 1 / (1 / n_k + sum_y p_ky^2 / (n_y - n_ky)): the rows that sampling error of e_k counts for; where inputs
-        follow a season, that of what is usual is added."""
+        """m_k = 1 / (1 / n_k + sum_y p_ky^2 / (n_y - n_ky)): the rows that sampling error of e_k counts for; with a
+        season that of what is usual is added."""
         n = self.counts.sum(axis=1)
         left = self.counts_of_others
         shares = self.counts / n[:, None]

@@ -30,8 +30,8 @@ def chi_square(
     """Whether the window's counts per value fit the reference's counts (classes, values) at these priors.
 
     X^2 = sum_v (o_v - q_v)^2 / (q_v (1/n + 1/m)), chi-square with one degree less than there are cells; values
-    expected too rarely share one cell. The distance is sum_v |o_v - q_v| / 2, over those cells. `beyond` is what is usual
-    of the shares at this time besides, as well as 1 / `known` values say.
+    expected too rarely share one cell. The distance is sum_v |o_v - q_v| / 2, over those cells. `beyond` is what is
+    usual of the shares at this time besides, as well as 1 / `known` values say.
     """
     n, m = float(counts.sum()), effective_size(class_counts.sum(axis=1), priors)
     if n == 0 or m == 0:
@@ -56,7 +56,7 @@ def chi_square(
 
 
 def missing_p(
-    missing: Vector, events: int, expected: Vector, class_counts: Matrix, priors: Vector, known: float = 0.0
+    missing: Vector, events: int, expected: Vector, class_counts: Matrix, priors: Vector, *, known: float = 0.0
 ) -> Vector:
     """Whether values of columns are missing as often as the class mix implies: p-values of the two-proportion z-test.
 

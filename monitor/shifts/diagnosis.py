@@ -25,6 +25,7 @@ from monitor.shifts.novelty import Novelty, between_blocks, novelty
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.search import Rest
 from monitor.shifts.season import UsualMix
+from monitor.shifts.seasonal_columns import usual_weights
 from monitor.shifts.window_view import Looked
 from monitor.tolerances import (
     DISTANCE_FLOOR,
@@ -68,7 +69,7 @@ class Diagnosis:
     inputs_differ: bool
     """Whether it is the inputs that differ by more than blocks of the hold-out do: one of them, or all together."""
     mean: Vector
-    """Of the feature map before scaling, without what is usual at its time: what windows are held against each other by."""
+    """Of the feature map before scaling, less what is usual at its time: windows are held against each other by it."""
     seasonal: bool
     """Whether inputs and scores were held against the same time of their season."""
     seen: Looked
@@ -312,11 +313,11 @@ def _explained(
     One feature alone cannot say whether it was mirrored; all together can. A falling line with which the window does
     not fit is not believed, unless it fits better than what rises.
     """
-    explanations = _explanations(table, reference, tested, priors, level=level)
+    explanations = _explanations(table, reference, tested, priors, level=level, when=seen.when)
     mapped = _mapped(seen, table, reference, explanations)
     if mapped is None or mapped.p_value >= level or all(explanation.alpha > 0 for explanation in explanations.values()):
         return explanations, mapped
-    rising = _explanations(table, reference, tested, priors, level=level, direction="increasing")
+    rising = _explanations(table, reference, tested, priors, level=level, when=seen.when, direction="increasing")
     upright = _mapped(seen, table, reference, rising)
     falls = upright is not None and mapped.effect < upright.effect
     return (explanations, mapped) if falls else (rising, upright)
@@ -329,18 +330,20 @@ def _explanations(
     priors: Vector,
     *,
     level: float,
+    when: Vector | None,
     direction: Direction | None = None,
 ) -> dict[int, Explanation]:
-    """How each moved number moved, against the reference at this class mix."""
-    explanations = {}
+    """How each moved number moved, against the reference at this class mix and time of its season."""
+    explanations, usual = {}, reference.usual_features(when)
     for j in _moved(tested):
         row = reference.features.row_of.get(j)
         if row is not None and tested[j].distribution_moved:
             column = reference.features.numbers[row]
+            weights = column.weights(priors)
             explanations[j] = covariates.explain(
                 column.exact,
                 table[:, j],
-                column.weights(priors),
+                weights if usual is None else usual_weights(column, weights, usual.gaps[j]),
                 level=level,
                 floor=DISTANCE_FLOOR,
                 direction=direction,

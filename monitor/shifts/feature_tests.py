@@ -115,7 +115,7 @@ def compared(
         plain_p=np.ones(number),
         missing_rate=seen.missing / max(events, 1),
         expected_missing_rate=expected,
-        missing_p=categories.missing_p(seen.missing, events, expected, columns.all_counts, priors, known),
+        missing_p=categories.missing_p(seen.missing, events, expected, columns.all_counts, priors, known=known),
         n=np.zeros(number, dtype=np.int64),
     )
     if columns.numbers:
@@ -159,7 +159,7 @@ def _beyond_blocks(
     if usual is not None:
         rows, resting = rows / (1 + usual.sampling * rows), 1.0 + usual.between
     beyond = found.missing_rate - found.expected_missing_rate
-    p_values = [law.p_value(*each, resting) for law, *each in zip(laws, found.distance, rows, strict=True)]
+    p_values = [law.p_value(d, m, resting) for law, d, m in zip(laws, found.distance, rows, strict=True)]
     missing_p = [law.missing_p(each) for law, each in zip(laws, beyond, strict=True)]
     return replace(found, p_value=np.maximum(found.p_value, p_values), missing_p=np.maximum(found.missing_p, missing_p))
 

@@ -96,9 +96,9 @@ def match(moments: Moments, mean: Vector, events: int, when: Vector | None = Non
     a, b = (moments.means - centre).T, mean - centre
     varied, law = _between_blocks(moments)
     known, resting = 0.0, 1.0
-    if (usual := usual_inputs(moments.blocks, when)) is not None:
-        b = b - usual.beyond(moments.means, moments.scale)
-        known, resting = usual.sampling, 1.0 + usual.between
+    if (then := usual_inputs(moments.blocks, when)) is not None:
+        b = b - then.beyond(moments.means, moments.scale)
+        known, resting = then.sampling, 1.0 + then.between
     priors = _begun(moments, a, b, events, varied, known=known, resting=resting)
     covariance = _covariance(moments, priors, events, known)
     sampling = ridged_inverse(covariance)

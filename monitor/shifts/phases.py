@@ -1,13 +1,13 @@
 """Times of the season, and what is usual at each of them: of inputs and scores, by the blocks of the hold-out.
 
-Temperatures of a night are no shift because they are not those of the whole hold-out. The season is cut into F phases of
-equal length, and what is usual in phase f is the mean of its K_f blocks. A window, and each block, is held against that
-of its own phase: a block against the other blocks of the phase alone, those of other stretches where there are any.
+Temperatures of a night are no shift because they are not those of the whole hold-out. The season is cut into F phases
+of equal length, and what is usual in phase f is the mean of its K_f blocks. A window, and each block, is held against
+that of its own phase: a block against the other blocks of the phase, those of other stretches where there are any.
 Phases are fitted as they come, without shrinking: what a mean of K_f blocks costs is known exactly, and that which does
 not follow the season pays no more than that.
 
-    s_f = (sum of 1 / n_j over the K_f blocks j of the phase) / K_f^2       the sampling error of a phase's mean, in 1 / rows
-    g_f = 1 / K_f                                                           and what real time adds, in that of a block
+    s_f = (sum of 1 / n_j over the K_f blocks j) / K_f^2    the sampling error of a phase's mean, in 1 / rows
+    g_f = 1 / K_f                                           and what real time adds, in that of a block
 
 A window that lies in several phases is held against their mean x, weighed by how many events there are usually at that
 time: s = sum x_f^2 s_f, and g = sum x_f g_f, as if the same days were warm in all phases.
@@ -75,8 +75,8 @@ class Mates:
 
     @property
     def together(self) -> Matrix:
-        """Which blocks say what is usual at the time of which, (blocks, blocks), as weights that sum to one; zeros where
-        no other block lies in the phase."""
+        """Which blocks say what is usual at the time of which, (blocks, blocks), as weights that sum to one; zeros
+        where no other block lies in the phase."""
         alike = (self.phase[:, None] == self.phase) & (self.phase >= 0)
         others = alike & (self.stretch[:, None] != self.stretch)
         np.fill_diagonal(alike, val=False)

@@ -1,9 +1,9 @@
-"""Columns against what is usual of them at one time of the season: distributions of features and scores, missing values.
+"""Columns against what is usual of them at one time of the season: their distributions, and missing values.
 
 What is usual of a column in a phase is a difference of distribution functions: the mean over the blocks of the phase of
-G_k(x) = F_k(x) - sum_y p_ky F_-ky(x), in the cells in which blocks are compared (`monitor.reference.blocks`). A window's
-distance is then max_x |F(x) - sum_y p_y F_y(x) - G(x)| at the ends of these cells, as that of each block is which is held
-against the others of its phase. (Half the sum over values in place of the maximum for categories.)
+G_k(x) = F_k(x) - sum_y p_ky F_-ky(x), in the cells in which blocks are compared (`monitor.reference.blocks`). The
+distance of a window is max_x |F(x) - sum_y p_y F_y(x) - G(x)| at the ends of these cells, and so is that of a block,
+held against the others of its phase. (Half the sum over values in place of the maximum for categories.)
 """
 
 from collections.abc import Mapping
@@ -66,6 +66,14 @@ def usual_columns(columns: KnownColumns, gaps: Vector, missing: Vector, errors: 
     """From what lies behind each other."""
     ends = np.cumsum([cells(column) for column in columns])[:-1]
     return UsualColumns(tuple(np.split(gaps, ends)), missing, *errors)
+
+
+def usual_weights(column: SortedColumn, weights: Vector, gaps: Vector) -> Vector:
+    """What each sorted value of a number weighs at a time when its distribution is usually off by these gaps."""
+    sizes = np.diff(column.cell_ends(), prepend=0)
+    total = float(weights.sum())
+    then = np.maximum(weights + total * np.repeat(gaps / np.maximum(sizes, 1), sizes), 0.0)
+    return np.asarray(then * (total / max(float(then.sum()), np.finfo(np.float64).tiny)))
 
 
 def cells(column: Column) -> int:
