@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector, present
-from monitor.limits import RARELY_READY
-from monitor.shifts.phases import Mates
+from monitor.limits import RARELY_READY, REFERENCES_READY
+from monitor.shifts.phases import Mates, UsualInputs
 from monitor.shifts.season import Season, UsualMix
 from monitor.shifts.seasonal_columns import SeasonalColumns
 from monitor.tolerances import FOLDS, LEAST_EXPLAINED
@@ -106,9 +106,14 @@ class Blocks:
         return self if self.seasonal is None else replace(self, seasonal=None)
 
     @property
+    def compared(self) -> "Blocks | SeasonalColumns":
+        """Distances and missing values: where inputs follow a season, from what is usual at the time of each block."""
+        return self if self.seasonal is None else self.seasonal
+
+    @property
     def mates(self) -> Mates | None:
         """The blocks by phase; None where inputs follow no season."""
-        return None if self.seasonal is None or self.season is None else self.season.mates(self.starts, self.stretch)
+        return None if self.seasonal is None else _mates(self)
 
     def when(self, start: int, end: int) -> Vector | None:
         """How much of a window lies in each phase; None where inputs follow no season, or too little is known of it."""
@@ -170,6 +175,11 @@ class Blocks:
             seasonal=SeasonalColumns.from_arrays(arrays) if follows else None,
             inputs_explained=explained,
         )
+
+
+@lru_cache(maxsize=REFERENCES_READY)
+def _mates(blocks: Blocks) -> Mates | None:
+    return None if blocks.season is None else blocks.season.mates(blocks.starts, blocks.stretch)
 
 
 _ARRAYS = (
@@ -331,24 +341,6 @@ class BlockSums:
         if self.mates is not None:
             others += self.mates.together**2 @ (1.0 / n)
         return np.asarray(1.0 / (1.0 / n + others))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UsualInputs:
-    """What is usual of a window's map at its time, beyond the class mix, and how well that is known."""
-
-    mean: Vector
-    """b, before scaling, and"""
-    shares: Vector
-    """p, of the blocks of its phases."""
-    sampling: float
-    """s."""
-    between: float
-    """g."""
-
-    def beyond(self, means: Matrix, scale: Vector) -> Vector:
-        """u, where the classes have these means in this scale."""
-        return np.asarray(self.mean / scale - self.shares @ means)
 
 
 def usual_inputs(blocks: BlockSums | None, when: Vector | None) -> UsualInputs | None:

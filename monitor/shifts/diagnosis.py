@@ -17,7 +17,6 @@ from monitor.arrays import Flags, Matrix, Vector, present
 from monitor.shifts import covariates, fit, prepared, search
 from monitor.shifts import feature_tests as moves
 from monitor.shifts import window_view as looked
-from monitor.shifts.blocks import usual_inputs
 from monitor.shifts.covariates import Direction, Explanation
 from monitor.shifts.feature_tests import Move
 from monitor.shifts.fit import Match, Tested
@@ -25,7 +24,6 @@ from monitor.shifts.novelty import Novelty, between_blocks, novelty
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.search import Rest
 from monitor.shifts.season import UsualMix
-from monitor.shifts.seasonal_columns import usual_weights
 from monitor.shifts.window_view import Looked
 from monitor.tolerances import (
     DISTANCE_FLOOR,
@@ -98,7 +96,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     Of a window of which only a sample is kept all events are counted; what rows are needed for has the sample's.
     """
     left_out, window = window.left_out, window.alone()
-    reference = prepared.at_time(reference, window.key)
+    reference = prepared.at_time(reference, window.key.start, window.key.end)
     rows = looked.look(window, reference)
     seen = of_whole = rows if left_out is None else looked.look_at_all(window, rows, left_out, reference)
     whole = _matched(seen, reference)
@@ -166,14 +164,14 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
 def _mean(seen: Looked, reference: Prepared) -> Vector:
     """Before scaling, and without what the season makes of it."""
     moments = reference.moments
-    usual = usual_inputs(moments.blocks, seen.when)
+    usual = moments.usual(seen.when)
     away = seen.mean if usual is None else seen.mean - usual.beyond(moments.means, moments.scale)
     return np.asarray(away * moments.scale)
 
 
 def one_mix_explains(window: Window, reference: Prepared, level: float) -> bool:
     """Whether one class mix explains all of a window together."""
-    reference = prepared.at_time(reference, window.key)
+    reference = prepared.at_time(reference, window.key.start, window.key.end)
     return not _misfits(_matched(looked.look(window, reference), reference), level)
 
 
@@ -343,7 +341,7 @@ def _explanations(
             explanations[j] = covariates.explain(
                 column.exact,
                 table[:, j],
-                weights if usual is None else usual_weights(column, weights, usual.gaps[j]),
+                weights if usual is None else usual.weights(j, column, weights),
                 level=level,
                 floor=DISTANCE_FLOOR,
                 direction=direction,

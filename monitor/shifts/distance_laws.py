@@ -24,7 +24,6 @@ from monitor.shifts.blocks import Blocks, BlockSums
 from monitor.shifts.columns import Column, SortedColumn
 from monitor.shifts.fit import block_matches
 from monitor.shifts.prepared import Prepared
-from monitor.shifts.seasonal_columns import SeasonalColumns
 from monitor.shifts.variation import Law
 from monitor.tolerances import BLOCK_CELLS, EXCHANGEABLE, EXPECTED_IN_CELL
 
@@ -76,7 +75,7 @@ def distance_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     blocks = reference.hold_out
     if blocks is None:
         return ()
-    kept: Blocks | SeasonalColumns = blocks if blocks.seasonal is None else blocks.seasonal
+    kept = blocks.compared
     pairs = zip(reference.features, kept.distances.T, kept.missing.T, strict=True)
     laws = [_law(*each, blocks, reference.source_priors, varied=varied(reference)) for each in pairs]
     tested = [j for j in range(len(laws)) if j not in reference.untested]
@@ -91,8 +90,7 @@ def score_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     if blocks is None:
         return ()
     never = np.zeros(blocks.number)
-    kept: Blocks | SeasonalColumns = blocks if blocks.seasonal is None else blocks.seasonal
-    pairs = zip(reference.posteriors, kept.score_distances.T, strict=True)
+    pairs = zip(reference.posteriors, blocks.compared.score_distances.T, strict=True)
     return tuple(_law(*each, never, blocks, reference.source_priors, varied=varied(reference)) for each in pairs)
 
 

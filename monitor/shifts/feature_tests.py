@@ -104,7 +104,7 @@ def compared(
     number, known = len(columns), 0.0
     expected = np.array([priors @ missing for missing in columns.missing])
     if usual is not None:
-        expected, known = np.clip(expected + usual.missing, 0.0, 1.0), usual.sampling
+        expected, known = np.clip(expected + usual.missing, 0.0, 1.0), usual.known.sampling
     found = ComparedColumns(
         names=tuple(column_name(column) for column in columns),
         tests=tuple("ks" if isinstance(column, SortedColumn) else "chi-square" for column in columns),
@@ -154,10 +154,11 @@ def _beyond_blocks(
     if not laws:
         return found
     sizes = categories.effective_sizes(columns.class_counts, priors * (1 - columns.missing))
-    rows = found.n * sizes / np.maximum(found.n + sizes, 1)
-    resting = 1.0
+    n, resting = found.n, 1.0
     if usual is not None:
-        rows, resting = rows / (1 + usual.sampling * rows), 1.0 + usual.between
+        n, resting = np.minimum(n, round(usual.known.events)), 1.0 + usual.known.between
+        sizes = sizes / (1 + usual.known.sampling * sizes)
+    rows = n * sizes / np.maximum(n + sizes, 1)
     beyond = found.missing_rate - found.expected_missing_rate
     p_values = [law.p_value(d, m, resting) for law, d, m in zip(laws, found.distance, rows, strict=True)]
     missing_p = [law.missing_p(each) for law, each in zip(laws, beyond, strict=True)]
@@ -207,7 +208,7 @@ def _compare_numbers(
         beyond = seen.numbers.distances(*columns.rising.at(weights, seen.numbers.upto, seen.numbers.below))
     else:
         beyond = _from_usual(seen, weights, usual)
-        sizes = sizes / (1 + usual.sampling * sizes)
+        sizes = sizes / (1 + usual.known.sampling * sizes)
     p_values = ks.series_p([plain, beyond], [columns.class_counts[at].sum(axis=1), sizes], n)
     found.n[at], found.plain_distance[at], found.distance[at], found.statistic[at] = n, plain, beyond, beyond
     found.plain_p[at], found.p_value[at] = np.where((n > 0) & (kept > 0), p_values, 1.0)
@@ -230,7 +231,7 @@ def _compare_category(
     counts, profile = seen.categories[at], seen.known.categories[at]
     as_it_is = profile.class_counts / max(profile.class_counts.sum(), 1)
     plain = categories.chi_square(counts, profile.counts, as_it_is)
-    beyond, known = (None, 0.0) if usual is None else (usual.gaps[at], usual.sampling)
+    beyond, known = (None, 0.0) if usual is None else (usual.gaps[at], usual.known.sampling)
     weighted = categories.chi_square(counts, profile.counts, priors * (1 - profile.missing), beyond, known)
     found.n[at], found.statistic[at] = weighted.n, weighted.statistic
     found.distance[at], found.p_value[at] = weighted.distance, weighted.p_value

@@ -23,7 +23,7 @@ from scipy.special import chdtrc, fdtrc
 
 from monitor.arrays import Labels, Matrix, Vector, present, pseudo_inverse
 from monitor.limits import REFERENCES_READY
-from monitor.shifts.blocks import BlockSums, fold_of, usual_inputs
+from monitor.shifts.blocks import BlockSums, fold_of
 from monitor.shifts.categories import effective_size
 from monitor.shifts.moments import CoordinateBlock, Moments, ridge, ridged, ridged_inverse
 from monitor.shifts.season import UsualMix
@@ -95,10 +95,14 @@ def match(moments: Moments, mean: Vector, events: int, when: Vector | None = Non
     centre = moments.means.mean(axis=0)
     a, b = (moments.means - centre).T, mean - centre
     varied, law = _between_blocks(moments)
-    known, resting = 0.0, 1.0
-    if (then := usual_inputs(moments.blocks, when)) is not None:
+    known, resting, all_events = 0.0, 1.0, events
+    if (then := moments.usual(when)) is not None:
         b = b - then.beyond(moments.means, moments.scale)
         known, resting = then.sampling, 1.0 + then.between
+        if varied is not None:
+            # Real time has other directions in each phase than in their mean: in a window of many more events than its
+            # blocks have, where nothing else is left, they would weigh too much.
+            events = min(events, round(then.events))
     priors = _begun(moments, a, b, events, varied, known=known, resting=resting)
     covariance = _covariance(moments, priors, events, known)
     sampling = ridged_inverse(covariance)
@@ -115,9 +119,16 @@ def match(moments: Moments, mean: Vector, events: int, when: Vector | None = Non
     null = _null(product, statistic, rows_behind(moments, priors, events))
     effect = float(np.sqrt(max(statistic - null.mean, 0.0) / (null.inflation * comparable)))
     p_value, usual = null.p_value, float(null.mean)
-    if law is not None:
+    if law is not None and varied is not None:
         statistic = float(residual @ weights @ residual)
-        p_value, usual = law.p_value(statistic), float(np.exp(law.mean))
+        usual = float(np.exp(law.mean))
+        if all_events > events:
+            # What it has less of sampling error than a block is added as blocks have it in their mean.
+            rows = comparable_rows(moments.class_counts, priors, all_events, known)
+            statistic += usual * (
+                1 - varied.relative(rows * resting, b.size) / varied.relative(comparable * resting, b.size)
+            )
+        p_value = law.p_value(statistic)
     return Match(
         priors=priors,
         free=free,

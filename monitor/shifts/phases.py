@@ -14,6 +14,7 @@ time: s = sum x_f^2 s_f, and g = sum x_f g_f, as if the same days were warm in a
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class Phases:
         return np.asarray(upto[1] - upto[0])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Mates:
     """The blocks of a hold-out by the phase that they lie in."""
 
@@ -58,7 +59,7 @@ class Mates:
         """Some of the blocks."""
         return Mates(self.phase[picked], self.stretch[picked], self.phases)
 
-    @property
+    @cached_property
     def blocks(self) -> Labels:
         """K_f."""
         return np.bincount(self.phase[self.phase >= 0], minlength=self.phases)
@@ -73,7 +74,7 @@ class Mates:
         """How many phases have a block."""
         return int(np.count_nonzero(self.blocks))
 
-    @property
+    @cached_property
     def together(self) -> Matrix:
         """Which blocks say what is usual at the time of which, (blocks, blocks), as weights that sum to one; zeros
         where no other block lies in the phase."""
@@ -88,3 +89,26 @@ class Mates:
         means, there = np.zeros((self.phases, values.shape[1])), self.phase >= 0
         np.add.at(means, self.phase[there], values[there])
         return np.asarray(means / np.maximum(self.blocks, 1)[:, None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UsualInputs:
+    """What is usual of a window's map at its time, beyond the class mix, and how well that is known."""
+
+    mean: Vector
+    """b, before scaling, and"""
+    shares: Vector
+    """p, of the blocks of its phases."""
+    sampling: float
+    """s."""
+    between: float
+    """g."""
+
+    @property
+    def events(self) -> float:
+        """How many a block of these phases has, in as many of them."""
+        return self.between / self.sampling
+
+    def beyond(self, means: Matrix, scale: Vector) -> Vector:
+        """u, where the classes have these means in this scale."""
+        return np.asarray(self.mean / scale - self.shares @ means)

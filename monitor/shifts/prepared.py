@@ -15,17 +15,16 @@ from monitor.arrays import Flags, Labels, Matrix, Vector, present
 from monitor.limits import RARELY_READY, REFERENCES_READY
 from monitor.priors import HoldOut
 from monitor.shifts import feature_map, novelty
-from monitor.shifts.blocks import Blocks, BlockSums, usual_inputs
+from monitor.shifts.blocks import Blocks, BlockSums
 from monitor.shifts.columns import KnownColumns, SortedColumn, column_name, column_of
 from monitor.shifts.comparable import ShiftReference, comparable_sample, reference_written
 from monitor.shifts.moments import CoordinateBlock, Moments, moments_of
 from monitor.shifts.novelty import Landscape
 from monitor.shifts.projections import Projections, fitted
 from monitor.shifts.resolution import SINGLE, Resolution
-from monitor.shifts.seasonal_columns import UsualColumns, usual_columns
+from monitor.shifts.seasonal_columns import SeasonalColumns, UsualColumns, usual_columns
 from monitor.shifts.unusual_values import unusual_shares
 from monitor.tolerances import FEWEST_BLOCKS
-from monitor.windows import WindowKey
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,21 +62,21 @@ class Prepared:
 
     def usual_features(self, when: Vector | None) -> UsualColumns | None:
         """What is usual of the features at a time of their season; None where they follow none."""
-        held = None if self.hold_out is None else self.hold_out.seasonal
-        if held is None or when is None or (errors := self._errors(when)) is None:
+        known, held = self.moments.usual(when), self._seasonal
+        if known is None or held is None or when is None:
             return None
-        return usual_columns(self.features, when @ held.gaps, when @ held.missing_gaps, errors)
+        return usual_columns(self.features, when @ held.gaps, when @ held.missing_gaps, known)
 
     def usual_scores(self, when: Vector | None) -> UsualColumns | None:
         """The same of the posteriors."""
-        held = None if self.hold_out is None else self.hold_out.seasonal
-        if held is None or when is None or (errors := self._errors(when)) is None:
+        known, held = self.moments.usual(when), self._seasonal
+        if known is None or held is None or when is None:
             return None
-        return usual_columns(self.posteriors, when @ held.score_gaps, np.zeros(len(self.posteriors)), errors)
+        return usual_columns(self.posteriors, when @ held.score_gaps, np.zeros(len(self.posteriors)), known)
 
-    def _errors(self, when: Vector) -> tuple[float, float] | None:
-        usual = usual_inputs(self.moments.blocks, when)
-        return None if usual is None else (usual.sampling, usual.between)
+    @property
+    def _seasonal(self) -> SeasonalColumns | None:
+        return None if self.hold_out is None else self.hold_out.seasonal
 
 
 @lru_cache(maxsize=REFERENCES_READY)
@@ -143,11 +142,11 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
     return replace(held_against(cut.at_any_time), seasonal=None if cut.seasonal is None else held_against(cut))
 
 
-def at_time(reference: Prepared, key: WindowKey) -> Prepared:
+def at_time(reference: Prepared, start: int, end: int) -> Prepared:
     """By which a window of this time is compared."""
     seasonal = reference.seasonal
     held = None if seasonal is None else seasonal.hold_out
-    return reference if seasonal is None or held is None or held.when(key.start, key.end) is None else seasonal
+    return reference if seasonal is None or held is None or held.when(start, end) is None else seasonal
 
 
 def _sums(cut: Blocks, mapped: Matrix, labels: Labels, reference: ShiftReference) -> BlockSums:

@@ -91,9 +91,7 @@ class Season:
         or too much of it lies where nothing is known."""
         if end <= start:
             return None
-        phases, middles = self.phases, self.starts + self.window // 2
-        traffic = np.bincount(phases.of(middles), weights=self.counts.sum(axis=1), minlength=phases.number)
-        events = phases.overlap(start, end) * traffic
+        events = self.phases.overlap(start, end) * self._traffic
         inside = float(events[known].sum())
         if inside <= 0 or inside < KNOWN_TIME * float(events.sum()):
             return None
@@ -132,6 +130,14 @@ class Season:
     def _number(self) -> Labels:
         """Which of the phases that occur each of them is."""
         return np.unique(self._phases, return_inverse=True)[1]
+
+    @cached_property
+    def _traffic(self) -> Vector:
+        """Events by phase of inputs."""
+        phase = self.phases.of(self.starts + self.window // 2)
+        return np.asarray(
+            np.bincount(phase, weights=self.counts.sum(axis=1), minlength=self.phases.number), dtype=np.float64
+        )
 
     @cached_property
     def _of_phase(self) -> Matrix:

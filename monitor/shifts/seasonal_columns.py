@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from monitor.arrays import Matrix, Vector
 from monitor.shifts.columns import Column, KnownColumns, SortedColumn
+from monitor.shifts.phases import UsualInputs
 from monitor.tolerances import BLOCK_CELLS
 
 
@@ -56,24 +57,20 @@ class UsualColumns:
     """G of each column, by cell."""
     missing: Vector
     """Of its share of missing values."""
-    sampling: float
-    """s."""
-    between: float
-    """g."""
+    known: UsualInputs
+
+    def weights(self, number: int, column: SortedColumn, weights: Vector) -> Vector:
+        """What each sorted value of a number weighs then."""
+        sizes = np.diff(column.cell_ends(), prepend=0)
+        total = float(weights.sum())
+        then = np.maximum(weights + total * np.repeat(self.gaps[number] / np.maximum(sizes, 1), sizes), 0.0)
+        return np.asarray(then * (total / max(float(then.sum()), np.finfo(np.float64).tiny)))
 
 
-def usual_columns(columns: KnownColumns, gaps: Vector, missing: Vector, errors: tuple[float, float]) -> UsualColumns:
+def usual_columns(columns: KnownColumns, gaps: Vector, missing: Vector, known: UsualInputs) -> UsualColumns:
     """From what lies behind each other."""
     ends = np.cumsum([cells(column) for column in columns])[:-1]
-    return UsualColumns(tuple(np.split(gaps, ends)), missing, *errors)
-
-
-def usual_weights(column: SortedColumn, weights: Vector, gaps: Vector) -> Vector:
-    """What each sorted value of a number weighs at a time when its distribution is usually off by these gaps."""
-    sizes = np.diff(column.cell_ends(), prepend=0)
-    total = float(weights.sum())
-    then = np.maximum(weights + total * np.repeat(gaps / np.maximum(sizes, 1), sizes), 0.0)
-    return np.asarray(then * (total / max(float(then.sum()), np.finfo(np.float64).tiny)))
+    return UsualColumns(tuple(np.split(gaps, ends)), missing, known)
 
 
 def cells(column: Column) -> int:

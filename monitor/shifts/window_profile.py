@@ -27,7 +27,6 @@ import numpy as np
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.limits import REFERENCES_READY
 from monitor.shifts import fit
-from monitor.shifts.blocks import usual_inputs
 from monitor.shifts.fit import BlockMatches
 from monitor.shifts.moments import Moments, ridged_inverse
 from monitor.shifts.prepared import Prepared, part
@@ -115,10 +114,12 @@ class Lens:
     def profile(self, mean: Vector, events: int, when: Vector | None = None) -> WindowProfile | None:
         """Of a window's mean of the map before scaling; None where it lacks some of it, or nobody knows when it was and
         its inputs follow a season."""
-        usual = usual_inputs(self.moments.blocks, when)
+        usual = self.moments.usual(when)
         if usual is None and self.moments.blocks is not None and self.moments.blocks.mates is not None:
             return None
-        return self._profile(mean, events, *((0.0, 0.0) if usual is None else (usual.sampling, usual.between)))
+        if usual is None:
+            return self._profile(mean, events, 0.0, 0.0)
+        return self._profile(mean, min(events, round(usual.events)), usual.sampling, usual.between)
 
     def _profile(self, mean: Vector, events: int, sampling: float, between: float) -> WindowProfile | None:
         if mean.size != self.moments.scale.size or not np.isfinite(mean).all():

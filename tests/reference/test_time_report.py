@@ -108,7 +108,7 @@ def test_the_command_has_inputs_follow_the_season_too(tmp_path, capsys) -> None:
     given = ["reference", "build", str(tmp_path / "h.jsonl"), "-o", str(tmp_path / "a.ref"), "--season-inputs"]
     assert main([*given, "--block", "1d"]) == 1
     assert "say --season too" in capsys.readouterr().err
-    assert main([*given, "--block", "1d", "--season", "4d"]) == 0
+    assert main([*given, "--block", "1d", "--season", "2d"]) == 0
     assert Reference.load(tmp_path / "a.ref").blocks.season.inputs
     assert "of how features and scores vary goes with it" in " ".join(capsys.readouterr().out.split())
 
