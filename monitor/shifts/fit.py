@@ -194,7 +194,7 @@ def block_matches(moments: Moments) -> BlockMatches | None:
     if law is not None:
         law = law.worth(blocks.stretches)
         if blocks.mates is not None:
-            law = law.fitted(blocks.mates.fitted)
+            law = law.fitted(blocks.mates.fitted).rising(statistics)
     _, spread, _ = least_squares(moments.means.T, moments.means[0], known.sampling @ moments.means.T)
     return BlockMatches(
         variation=shrunk(known.scaled, known.products, _mean_worth(known, blocks)) if known.varied else None,

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from monitor.arrays import Matrix, Vector
-from monitor.tolerances import SMALLEST_VARIANCE, USUAL_SPREAD, USUAL_SPREAD_WORTH, WHOLE_BLOCKS
+from monitor.tolerances import FEWEST_OF_PHASE, SMALLEST_VARIANCE, USUAL_SPREAD, USUAL_SPREAD_WORTH, WHOLE_BLOCKS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +68,17 @@ class Law:
         return replace(self, spread=math.sqrt(square), blocks=windows, degrees=together)
 
     def fitted(self, means: int) -> "Law":
-        """The same where the statistics are those of what is left beside so many means."""
-        return replace(self, degrees=max(min(self.degrees, self.blocks - means), 1.0))
+        """The same where what is left beside so many means has such statistics; the degrees of freedom are no more than
+        a few blocks of each leave."""
+        left = min(self.blocks - means, self.blocks / FEWEST_OF_PHASE)
+        return replace(self, degrees=max(min(self.degrees, left), 1.0))
+
+    def rising(self, statistics: Vector) -> "Law":
+        """The same with the spread of the upper half, where that is larger: real time has other directions in each
+        phase than in their mean, and in some of them statistics rise far."""
+        logs = np.log(np.maximum(statistics, np.finfo(np.float64).tiny))
+        above = logs[logs > np.median(logs)] - np.median(logs)
+        return replace(self, spread=max(self.spread, float(np.sqrt((above**2).mean())) if above.size else 0.0))
 
     def p_value(self, statistic: float) -> float:
         """P(t_{K-1} > (ln T - mean) / (s sqrt(1 + 1/K)))."""
