@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from connectors.kafka.driver import Driver, Writer
+from connectors.kafka.driver import Driver, Fetched, Partition, PositionLostError, Writer
 from connectors.kafka.settings import (
     Connection,
     SinkSettings,
@@ -19,16 +19,19 @@ from connectors.kafka.settings import (
     source_settings,
 )
 from connectors.kafka.statistics import PartitionStatistics, SinkStatistics, SourceStatistics
-from connectors.kafka.topic_sink import KafkaSink, OwnGroup, SourceGroup
+from connectors.kafka.topic_sink import KafkaSink, OwnGroup, SourceGroup, warn_where_not_compacted
 from connectors.kafka.topic_source import KafkaSource
 from connectors.kafka.watchdog import Guard
 from monitor.errors import ConfigurationError
 
 __all__ = [
     "Connection",
+    "Fetched",
     "KafkaSink",
     "KafkaSource",
+    "Partition",
     "PartitionStatistics",
+    "PositionLostError",
     "SinkSettings",
     "SinkStatistics",
     "SourceSettings",
@@ -41,6 +44,7 @@ __all__ = [
     "sink_settings",
     "source",
     "source_settings",
+    "warn_where_not_compacted",
 ]
 
 

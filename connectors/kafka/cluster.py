@@ -94,7 +94,7 @@ def partitions(connection: Connection, topics: Collection[str]) -> Mapping[str, 
     """The partitions of each topic; an error that names every topic that is missing or forbidden."""
     admin = connect(connection, KafkaAdminClient)
     try:
-        described = _answered(lambda: admin.describe_topics(sorted(topics)), connection.connect_timeout / 1e6)
+        described = answered(lambda: admin.describe_topics(sorted(topics)), connection.connect_timeout / 1e6)
     except KafkaError as error:
         raise failed(f"Kafka at {_where(connection)} does not describe its topics", error) from error
     finally:
@@ -123,7 +123,7 @@ def cleanup(connection: Connection, topic: str) -> str | None:
     return policy.get("value") if isinstance(policy, Mapping) else policy
 
 
-def _answered(ask: Callable[[], Any], seconds: float) -> Any:
+def answered(ask: Callable[[], Any], seconds: float) -> Any:
     """The first answer: one broker of several may be away, and the library does not ask another one by itself."""
     deadline = time.monotonic() + seconds
     while True:

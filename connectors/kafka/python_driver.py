@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from kafka import KafkaConsumer
+from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -296,6 +296,29 @@ class PythonReader:
             return question(*arguments, **options)
         except KafkaError as error:
             raise cluster.failed("Kafka does not answer", error) from error
+
+
+class GroupOffsets:
+    """What a group has committed, in one request: a consumer of kafka-python asks for one partition after the other,
+    and waits for ever where no broker answers."""
+
+    def __init__(self, connection: Connection, group: str) -> None:
+        self._group, self._seconds = group, connection.connect_timeout / 1e6
+        self._admin = cluster.connect(connection, KafkaAdminClient)
+
+    def committed(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        """The offsets; partitions without a commit are left out."""
+        wanted = [as_topic_partition(partition) for partition in partitions]
+        try:
+            # The first group that a cluster is asked for has to wait for its coordinator.
+            asked = cluster.answered(lambda: self._admin.list_group_offsets({self._group: wanted}), self._seconds)
+        except KafkaError as error:
+            raise cluster.failed("Kafka does not answer", error) from error
+        offsets = asked[self._group].items()
+        return {Partition(*partition): each.offset for partition, each in offsets if each.offset >= 0}
+
+    def close(self) -> None:
+        self._admin.close()
 
 
 def reader(settings: SourceSettings) -> PythonReader:

@@ -185,21 +185,7 @@ class KafkaSink:
     def recover(self) -> Checkpoint | None:
         """What a killed process left open was aborted when the writer was made; see that we may write at all."""
         self._writer.check(self.settings.topics)
-        for topic, lost in (
-            (
-                self.settings.recalibrations,
-                "a stream's last recalibration will be deleted; clients that start later find none",
-            ),
-            (self.settings.states, "what is known of a stream will be deleted, and a restart begins anew with it"),
-        ):
-            policy = None if topic is None else self._writer.cleanup(topic)
-            if policy is not None and "compact" not in policy:
-                log.warning(
-                    "topic %s is not compacted (cleanup.policy=%s): in time %s. Set cleanup.policy=compact",
-                    topic,
-                    policy,
-                    lost,
-                )
+        warn_where_not_compacted(self.settings, self._writer.cleanup)
         return self._positions.recover()
 
     def write(self, message: Message) -> None:
@@ -327,6 +313,22 @@ class KafkaSink:
         self._bytes = 0
         self._open = False
         self._since_commit = Counter()
+
+
+def warn_where_not_compacted(settings: SinkSettings, cleanup: Callable[[str], str | None]) -> None:
+    """`cleanup` says what becomes of a topic's old records; None where that may not be asked."""
+    for topic, lost in (
+        (settings.recalibrations, "a stream's last recalibration will be deleted; clients that start later find none"),
+        (settings.states, "what is known of a stream will be deleted, and a restart begins anew with it"),
+    ):
+        policy = None if topic is None else cleanup(topic)
+        if policy is not None and "compact" not in policy:
+            log.warning(
+                "topic %s is not compacted (cleanup.policy=%s): in time %s. Set cleanup.policy=compact",
+                topic,
+                policy,
+                lost,
+            )
 
 
 def fitting(topic: str, message: Message, most: int) -> Record:

@@ -342,7 +342,7 @@ def _where_unknown(window: Window, ready: Prepared, diagnosis: Diagnosis) -> str
 def _quality(window: Window, diagnosis: Diagnosis, ready: Prepared, missing: int) -> DataQuality:
     seen, columns = diagnosis.seen.features, list[ColumnQuality]()
     if window.features is not None and seen is not None:
-        columns = qualities(ready.features.each, seen.each(), window.features)
+        columns = qualities(ready.features.each, seen.each, window.features)
         missing = int(seen.missing.sum())
     names = [move.name for move in diagnosis.features]
     rejected = rejected_share(window.events, window.counts)
@@ -355,7 +355,7 @@ def _sketches(diagnosis: Diagnosis, ready: Prepared, reference: AssessedReferenc
     features = SketchedColumns(
         [move.name for move in diagnosis.features],
         ready.features.each,
-        () if seen.features is None else seen.features.each(),
+        () if seen.features is None else seen.features.each,
         [move.distance for move in diagnosis.features],
     )
     scores = SketchedColumns(

@@ -179,7 +179,7 @@ def _written(reference: RelationReference) -> tuple[WrittenColumn | None, ...]:
 def _prepared(reference: RelationReference, resolutions: tuple[int, ...]) -> KnownColumns:
     """What is compared: the features, where events carry them, and last the predictions, at these resolutions."""
     profiles = (*reference.features, reference.prediction)[-len(resolutions) :]
-    return KnownColumns(tuple(column_of(profile, at) for profile, at in zip(profiles, resolutions, strict=True)))
+    return KnownColumns.of([column_of(profile, at) for profile, at in zip(profiles, resolutions, strict=True)])
 
 
 def _table(window: Window, reference: RelationReference) -> Matrix:
@@ -216,7 +216,7 @@ def _quality(window: Window, compared: SeenColumns | None, moved: tuple[Move, ..
     """Of the features: predictions are nobody else's data."""
     columns: list[ColumnQuality] = []
     if compared is not None and window.features is not None:
-        columns = qualities(compared.known.each[:-1], compared.each()[:-1], window.features)
+        columns = qualities(compared.known.each[:-1], compared.each[:-1], window.features)
     missing = int(np.isnan(window.features).sum()) if columns and window.features is not None else 0
     rejected = rejected_share(window.events, window.counts)
     return data_quality([move.name for move in moved[:-1]], columns, window.events, missing, rejected)
@@ -225,7 +225,7 @@ def _quality(window: Window, compared: SeenColumns | None, moved: tuple[Move, ..
 def _sketches(seen: SeenColumns, moved: tuple[Move, ...]) -> Sketches:
     names, far = [move.name for move in moved], [move.distance for move in moved]
     features, predictions = (
-        SketchedColumns(names[part], seen.known.each[part], seen.each()[part], far[part])
+        SketchedColumns(names[part], seen.known.each[part], seen.each[part], far[part])
         for part in (slice(None, -1), slice(-1, None))
     )
     return sketched(features, predictions, ALL)

@@ -1,11 +1,12 @@
 """`shiftwatch flink watch`: status page, metrics and API of a job, from what it publishes."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from connectors.flink.published import PublishedTopics
 from monitor.commands.flink_plan import JobPlan
-from monitor.commands.run import Stop, attended, configured, tell_all
+from monitor.commands.run import Stop, attended, server_now, tell_all
 from monitor.errors import ConfigurationError
 from monitor.service import FollowedStates, Observer, Opened, RecordsRejected, Turned, Watched
 
@@ -41,5 +42,5 @@ def watch(path: Path) -> int:
 
     files = [stream.reference for stream in config.streams.values()]
     ends = (published, None)
-    attended(config, path.parent, plan.watched, ends, follow, files=files, again=lambda: configured(path).server)
+    attended(config, path.parent, plan.watched, ends, follow, files=files, again=partial(server_now, path))
     return 0

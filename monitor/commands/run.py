@@ -47,8 +47,13 @@ _Made = TypeVar("_Made")
 def run(path: Path) -> int:
     """Watch until the source ends or a signal comes."""
     config = configured(path)
-    watch(config, path.parent, again=lambda: load(path).server)
+    watch(config, path.parent, again=partial(server_now, path))
     return 0
+
+
+def server_now(path: Path) -> ServerSettings | None:
+    """The settings of the server anew, without a look at the references."""
+    return load(path).server
 
 
 def replay(path: Path, out: Path, *, overwrite: bool = False) -> int:

@@ -228,9 +228,9 @@ class History:
         assessing = dict(before.assessing)
         if isinstance(seen, WindowAssessed):
             assessing[stream] = assessing[stream].plus(seen.seconds, window)
-        else:  # of events that others have read no more is known than their windows tell
-            self._events[stream] += reading.events + reading.sampled_out
-            self._late[stream, "late"] += reading.late
+        else:
+            self._events[stream] += seen.events
+            self._late[stream, "late"] += seen.late
         return replace(
             before,
             dropped=dropped,

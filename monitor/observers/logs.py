@@ -19,6 +19,7 @@ from monitor.service import (
     Listening,
     OutcomeKnown,
     Reassigned,
+    RecordsRejected,
     StateAdvanced,
     StreamsSpread,
     WindowAssessed,
@@ -86,18 +87,22 @@ class Totals:
 
     def __call__(self, happening: Happening) -> None:
         """Count a notice of the service for the closing line."""
-        if isinstance(happening, WindowAssessed):
+        if isinstance(happening, WindowAssessed | WindowPublished):
             self._counts["windows"] += 1
-            key = happening.window.key
-            name = f"{key.stream} {key.segment}".rstrip()
-            self._verdicts.setdefault(name, Counter())[str(happening.assessment.verdict)] += 1
-        elif isinstance(happening, BatchTaken):
+            reading = happening.reading
+            name = f"{reading.key.stream} {reading.key.segment}".rstrip()
+            self._verdicts.setdefault(name, Counter())[str(reading.verdict)] += 1
+        if isinstance(happening, BatchTaken):
             self._counts["events"] += sum(happening.events.values())
             self._counts["late"] += sum(happening.late.values()) + sum(happening.late_after_idle.values())
+            self._examples = {**happening.examples, **self._examples}
+        elif isinstance(happening, WindowPublished):
+            self._counts["events"] += happening.events
+            self._counts["late"] += happening.late
+        if isinstance(happening, BatchTaken | RecordsRejected):
             for (_, reason), count in happening.rejected.items():
                 self._counts["rejected"] += count
                 self._reasons[reason] += count
-            self._examples = {**happening.examples, **self._examples}
 
     def log(self) -> None:
         """Say how much of everything there was; it is a warning if something came and no event found its window."""

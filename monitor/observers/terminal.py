@@ -10,7 +10,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from monitor.service import BatchTaken, Happening, Listening, Observer, Turned, WindowAssessed, WindowPublished
+from monitor.service import (
+    BatchTaken,
+    Happening,
+    Listening,
+    Observer,
+    RecordsRejected,
+    Turned,
+    WindowAssessed,
+    WindowPublished,
+)
 
 WINDOWS_SHOWN = 15
 
@@ -27,10 +36,14 @@ class LiveTable:
         """Show a notice of the service in the table."""
         if isinstance(happening, WindowAssessed | WindowPublished):
             self._rows.append(_row(happening))
-        elif isinstance(happening, BatchTaken):
-            self._events += sum(happening.events.values())
+        if isinstance(happening, BatchTaken | RecordsRejected):
             self._rejected += sum(happening.rejected.values())
+        if isinstance(happening, BatchTaken):
+            self._events += sum(happening.events.values())
             self._late += sum(happening.late.values()) + sum(happening.late_after_idle.values())
+        elif isinstance(happening, WindowPublished):
+            self._events += happening.events
+            self._late += happening.late
         elif isinstance(happening, Turned):
             self._waiting = happening.waiting_events
         elif isinstance(happening, Listening):

@@ -84,11 +84,14 @@ def misfits(
         expected, gradient = measure.of(hold_out.scores, said)
         measured, of_truth = measure.of(hold_out.scores, truth)
         parts = np.einsum("ic,ic->i", gradient, truth - said)
-        weighted = of_class.T @ np.einsum("ic,ic->i", said, gradient) / mix
+        means = np.einsum("ic,ic->i", said, gradient)
+        weighted = of_class.T @ means / mix
         values[name] = CalibrationError(
             bias=measured - expected,
             variance=float(parts @ parts) if blocks is None else _between(parts, blocks),
-            by_mix=np.einsum("ic,ic->c", truth, of_truth) / mix - weighted - _reweighting(q, said, gradient, mix),
+            by_mix=np.einsum("ic,ic->c", truth, of_truth) / mix
+            - weighted
+            - _reweighting(q, said, gradient, means, mix),
             mix_variances=np.einsum("ic,ic->c", into_mix, into_mix),
             with_mix=parts @ into_mix,
         )
@@ -114,17 +117,17 @@ def estimated(
         mean = np.einsum("ic,ic->i", q, gradient)
         drawn = float(np.einsum("ic,ic,ic", q, gradient, gradient) - mean @ mean)
         error = misfit[name]
-        by_mix = _reweighting(q, q, gradient, np.maximum(mix, np.finfo(np.float64).tiny)) + error.by_mix
+        by_mix = _reweighting(q, q, gradient, mean, np.maximum(mix, np.finfo(np.float64).tiny)) + error.by_mix
         shared = _shared(left * by_mix, variances, error)
         variance = drawn + error.variance + _of_shares(by_mix, left * variances) + 2 * shared
         values[name] = with_interval(measure, value + error.bias, variance)
     return values
 
 
-def _reweighting(q: Matrix, weights: Matrix, gradient: Matrix, mix: Vector) -> Vector:
-    """How a measure changes with each share by which posteriors are reweighted; the weights are their multiples."""
-    mean = np.einsum("ic,ic->i", weights, gradient)
-    return np.asarray((np.einsum("ic,ic->c", weights, gradient) - mean @ q) / mix)
+def _reweighting(q: Matrix, weights: Matrix, gradient: Matrix, means: Vector, mix: Vector) -> Vector:
+    """How a measure changes with each share by which posteriors are reweighted; the weights are their multiples, and
+    the means those of the gradient by them, of each event."""
+    return np.asarray((np.einsum("ic,ic->c", weights, gradient) - means @ q) / mix)
 
 
 def _into_mix(q: Matrix, weighted: Matrix, errors: Matrix, mix: Vector) -> Matrix:

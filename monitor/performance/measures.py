@@ -18,11 +18,12 @@ in which no event is held against itself: of whichever class it is, it is not of
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 import numpy as np
 
-from monitor.arrays import Labels, Matrix, Vector
+from monitor.arrays import Labels, Matrix, Vector, row_sums
 from monitor.tolerances import POSTERIOR_FLOOR
 
 
@@ -76,6 +77,18 @@ class _Order:
         return out
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """W, and t."""
+
+    by_class: Matrix
+    by_event: Vector
+
+    @classmethod
+    def of(cls, by_class: Matrix) -> "Weights":
+        return cls(by_class, row_sums(by_class))
+
+
 Measured = tuple[float, Matrix]
 """A value and its gradient."""
 OneClass = tuple[float, Vector, Vector]
@@ -104,18 +117,18 @@ def cost(scores: Scores, weights: Matrix) -> Measured:
     return _mean(scores.costs.T[scores.decisions], weights)
 
 
-def f1(scores: Scores, weights: Matrix, of_class: int) -> OneClass:
+def f1(scores: Scores, weights: Weights, of_class: int) -> OneClass:
     """2 TP / (decided for the class + of the class)."""
     decided = (scores.decisions == of_class).astype(np.float64)
-    a = weights[:, of_class]
-    both = float(decided @ np.einsum("ic->i", weights) + a.sum())
+    a = weights.by_class[:, of_class]
+    both = float(decided @ weights.by_event + a.sum())
     if both == 0:
         return 0.0, np.zeros(a.size), np.zeros(a.size)
     value = 2 * float(decided @ a) / both
     return value, (2 * decided - value * (decided + 1)) / both, -value * decided / both
 
 
-def roc_auc(scores: Scores, weights: Matrix, of_class: int) -> OneClass:
+def roc_auc(scores: Scores, weights: Weights, of_class: int) -> OneClass:
     """How often an event of the class is ranked above one of another."""
     order, a, b = _sorted(scores, weights, of_class)
     groups_a, groups_b = order.sums(a), order.sums(b)
@@ -130,7 +143,7 @@ def roc_auc(scores: Scores, weights: Matrix, of_class: int) -> OneClass:
     return value, order.back(by_a), order.back(by_b)
 
 
-def average_precision(scores: Scores, weights: Matrix, of_class: int) -> OneClass:
+def average_precision(scores: Scores, weights: Weights, of_class: int) -> OneClass:
     """The mean over the events of the class of how many of those ranked as high are of it."""
     order, a, b = _sorted(scores, weights, of_class)
     of_it = float(a.sum())
@@ -154,26 +167,27 @@ def average_precision(scores: Scores, weights: Matrix, of_class: int) -> OneClas
     return value, order.back(by_a), order.back(by_b)
 
 
-def macro(one: Callable[[Scores, Matrix, int], OneClass]) -> Callable[[Scores, Matrix], Measured]:
+def macro(one: Callable[[Scores, Weights, int], OneClass]) -> Callable[[Scores, Matrix], Measured]:
     """The mean of a measure over all classes, each against the rest."""
 
     def measured(scores: Scores, weights: Matrix) -> Measured:
-        classes = weights.shape[1]
-        values, gradient = np.empty(classes), np.zeros_like(weights)
+        classes, known = weights.shape[1], Weights.of(weights)
+        # A row for each class: rows of events are added in a quarter of the time.
+        values, gradient = np.empty(classes), np.zeros(weights.T.shape)
         for y in range(classes):
-            values[y], of_class, of_rest = one(scores, weights, y)
-            gradient += of_rest[:, None] / classes
-            gradient[:, y] += (of_class - of_rest) / classes
-        return float(values.mean()), gradient
+            values[y], of_class, of_rest = one(scores, known, y)
+            gradient += of_rest / classes
+            gradient[y] += (of_class - of_rest) / classes
+        return float(values.mean()), np.ascontiguousarray(gradient.T)
 
     return measured
 
 
-def of_class(one: Callable[[Scores, Matrix, int], OneClass], positive: int) -> Callable[[Scores, Matrix], Measured]:
+def of_class(one: Callable[[Scores, Weights, int], OneClass], positive: int) -> Callable[[Scores, Matrix], Measured]:
     """A measure of two classes, by its positive one."""
 
     def measured(scores: Scores, weights: Matrix) -> Measured:
-        value, of_positive, of_rest = one(scores, weights, positive)
+        value, of_positive, of_rest = one(scores, Weights.of(weights), positive)
         columns = (of_rest, of_positive) if positive == 1 else (of_positive, of_rest)
         return value, np.column_stack(columns)
 
@@ -191,6 +205,7 @@ class Measure:
     """Whether it holds classes against each other, and means nothing where one of them has no event."""
 
 
+@cache
 def measures(classes: int, positive: int, *, costs: bool, ranking: bool) -> Mapping[str, Measure]:
     """Those of a model, by name. With `ranking` those that sort the events for every class of more than two, too."""
     one_class = {"f1": f1, "roc_auc": roc_auc, "average_precision": average_precision}
@@ -215,7 +230,7 @@ def _indicators(labels: Labels, classes: int) -> Matrix:
     return np.eye(classes)[labels]
 
 
-def _sorted(scores: Scores, weights: Matrix, of_class: int) -> tuple[_Order, Vector, Vector]:
+def _sorted(scores: Scores, weights: Weights, of_class: int) -> tuple[_Order, Vector, Vector]:
     order = scores.order(of_class)
-    a = weights[order.rows, of_class]
-    return order, a, np.asarray(np.einsum("ic->i", weights)[order.rows] - a)
+    a = weights.by_class[order.rows, of_class]
+    return order, a, np.asarray(weights.by_event[order.rows] - a)

@@ -19,26 +19,27 @@ from monitor.priors.estimate import (
     labelled_rows,
     no_events,
     nothing,
-    usable_rows,
+    sum_of,
+    usable_in,
 )
 from monitor.priors.maps import ONE_HOT, POSTERIORS
 from monitor.windows import Window
 
 
 def _classify(window: Window, reference: ReferenceView) -> PriorEstimate:
-    g, dropped = usable_rows(window.posteriors)
+    g, dropped = usable_in(window)
     if g.shape[0] == 0:
         return no_events("cc", reference.source_priors, dropped)
-    return replace(counting.classify_and_count(_predicted(g, window)), dropped=dropped)
+    return replace(counting.classify_and_count(_predicted(window)), dropped=dropped)
 
 
-def _predicted(posteriors: Matrix, window: Window) -> Vector:
+def _predicted(window: Window) -> Vector:
     """How many of a window's events are predicted as each class, those included whose rows were left out."""
-    return np.asarray(counting.counts(posteriors) + beside_rows(window, ONE_HOT.name)[0])
+    return np.asarray(sum_of(window, ONE_HOT) + beside_rows(window, ONE_HOT.name)[0])
 
 
 def _average(window: Window, reference: ReferenceView) -> PriorEstimate:
-    g, dropped = usable_rows(window.posteriors)
+    g, dropped = usable_in(window)
     if g.shape[0] == 0:
         return no_events("pcc", reference.source_priors, dropped)
     more, events = beside_rows(window, POSTERIORS.name)
@@ -57,10 +58,10 @@ def confusion(posteriors: Matrix, labels: np.ndarray) -> Matrix:
 
 
 def _solve(window: Window, reference: ReferenceView) -> PriorEstimate:
-    g, dropped = usable_rows(window.posteriors)
+    g, dropped = usable_in(window)
     if g.shape[0] == 0:
         return no_events("acc", reference.source_priors, dropped)
-    return replace(counting.solved(_rates(reference), _predicted(g, window)), dropped=dropped)
+    return replace(counting.solved(_rates(reference), _predicted(window)), dropped=dropped)
 
 
 @lru_cache(maxsize=REFERENCES_READY)
@@ -73,7 +74,7 @@ def _iterate(window: Window, reference: ReferenceView) -> PriorEstimate:
 
     They differ only by events that lie exactly on the threshold.
     """
-    g, dropped = usable_rows(window.posteriors)
+    g, dropped = usable_in(window)
     if g.shape[0] == 0:
         return no_events("cde", reference.source_priors, dropped)
     second, first = (counting.cde_iterate(g[:, k], float(reference.source_priors[k])) for k in (1, 0))

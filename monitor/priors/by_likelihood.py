@@ -25,12 +25,11 @@ from monitor.priors.estimate import (
     PriorEstimate,
     ReferenceView,
     Statistics,
-    frozen,
     labelled_rows,
     no_events,
     nothing,
     positive_priors,
-    usable_rows,
+    usable_in,
 )
 from monitor.priors.histogram import binned
 from monitor.priors.likelihood import Problem
@@ -62,11 +61,11 @@ def _beside_matching(window: Window, reference: ReferenceView, answers: Answers)
     apart = (matched.priors[known] - estimate.priors[known]) ** 2
     bias = np.zeros_like(variances)
     bias[known] = np.maximum(apart - DOUBT**2 * allowed, 0.0)
-    return replace(intervals.around(estimate, np.sqrt(variances + bias)), bias=frozen(np.sqrt(bias)))
+    return intervals.around(estimate, np.sqrt(variances + bias), bias=np.sqrt(bias))
 
 
 def _most_likely(window: Window, reference: ReferenceView) -> PriorEstimate:
-    g, dropped = usable_rows(window.posteriors)
+    g, dropped = usable_in(window)
     if g.shape[0] == 0:
         return no_events("em", reference.source_priors, dropped)
     pi = positive_priors(reference.source_priors, g.shape[1])
@@ -77,12 +76,12 @@ def _most_likely(window: Window, reference: ReferenceView) -> PriorEstimate:
 
 def _shrink(window: Window, reference: ReferenceView) -> PriorEstimate:
     estimate = em.maximum_likelihood(window.posteriors, reference.source_priors, shrinkage=SHRINKAGE)
-    return replace(_with_reference_noise(estimate, window.posteriors, reference), method="em-shrunk")
+    return replace(_with_reference_noise(estimate, usable_in(window)[0], reference), method="em-shrunk")
 
 
 def _as_printed(window: Window, reference: ReferenceView) -> PriorEstimate:
     estimate = em.sld(window.posteriors, reference.source_priors)
-    return _with_reference_noise(estimate, window.posteriors, reference)
+    return _with_reference_noise(estimate, usable_in(window)[0], reference)
 
 
 def _sample(hold_out: HoldOut) -> Statistics:
@@ -96,13 +95,12 @@ def _stop(window: Window, reference: ReferenceView) -> PriorEstimate:
     return em.stopped(window.posteriors, reference.source_priors, kept["posteriors"], kept["labels"])
 
 
-def _with_reference_noise(estimate: PriorEstimate, posteriors: Matrix, reference: ReferenceView) -> PriorEstimate:
+def _with_reference_noise(estimate: PriorEstimate, g: Matrix, reference: ReferenceView) -> PriorEstimate:
     if estimate.events == 0:
         return estimate
-    g, _ = usable_rows(posteriors)
     rows: Vector = np.asarray(reference.statistics["em"]["rows"])
     errors = intervals.likelihood_errors(g, reference.source_priors, estimate.priors, rows)
-    return replace(intervals.around(estimate, errors), dropped=estimate.dropped)
+    return intervals.around(estimate, errors)
 
 
 EM = Estimator("em", _null, _maximise, always=True, building_on=_beside_matching)

@@ -13,7 +13,7 @@ The reference is reduced once. With A the class means in the map's coordinates a
 so a window costs one mean of phi, and its estimate and interval cost microseconds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from monitor.arrays import Labels, Matrix, Vector, column_sums, pseudo_inverse
 from monitor.errors import InputError
-from monitor.limits import KERNEL_ROWS, MAP_BLOCK_VALUES, MAP_VALUES_KEPT, REFERENCES_READY
+from monitor.limits import KERNEL_ROWS, MAP_VALUES_KEPT, REFERENCES_READY
 from monitor.priors import intervals, maps, matching
 from monitor.priors.estimate import (
     Estimator,
@@ -34,8 +34,10 @@ from monitor.priors.estimate import (
     labelled_rows,
     no_events,
     nothing,
+    row_blocks,
+    sum_of,
     usable,
-    usable_rows,
+    usable_in,
 )
 from monitor.priors.maps import POSTERIORS, FeatureMap, Kept, Space
 from monitor.priors.simplex import constrained_inverse, identifiable
@@ -90,7 +92,7 @@ class _Matching:
             raise InputError(f"{method}: want {wanted} in the reference")
         if self.space != "posteriors" and window.features is None:
             raise InputError(f"{method}: want features in the window, got none")
-        g, dropped = usable_rows(window.posteriors)
+        g, dropped = usable_in(window)
         features = window.features
         if dropped and features is not None:
             features = features[usable(window.posteriors)]
@@ -98,7 +100,8 @@ class _Matching:
             return no_events(method, reference.source_priors, dropped)
         more, events = beside_rows(window, self.feature_map.name) if self.raw else (0.0, 0)
         events += g.shape[0]
-        total = sum(column_sums(self.feature_map.values(kept, block)) for block in self._blocks(kept, g, features))
+        images = (self.feature_map.values(kept, block) for block in self._blocks(kept, g, features))
+        total = sum_of(window, self.feature_map) if self.raw else sum(map(column_sums, images))
         mean = self.feature_map.linear(kept, (total + more) / events)
         estimate = from_mean(_geometry(reference, self.name), mean, events, soft)
         return replace(estimate, method=method, dropped=dropped)
@@ -107,7 +110,7 @@ class _Matching:
         """The map's input, a cache-sized block at a time."""
         for begin, end in row_blocks(g.shape[0], kept["projection"].shape[1]):
             part = None if features is None else features[begin:end]
-            yield g[begin:end] if self.raw else maps.inputs(kept, self.space, g[begin:end], part)
+            yield maps.inputs(kept, self.space, g[begin:end], part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,62 +147,120 @@ def _geometry(reference: ReferenceView, name: str) -> Geometry:
 
 
 def reduce(feature_map: FeatureMap, kept: Kept, x: Matrix, labels: Labels, counts: Vector) -> dict[str, Matrix]:
-    """The reference's sufficient statistics, in two passes over its rows."""
-    classes = counts.size
-    member = (labels == np.arange(classes)[:, None]).astype(np.float64)
+    """The reference's sufficient statistics, in three passes over its rows."""
     width = feature_map.apply(kept, x[:1]).shape[1]
-    blocks = list(row_blocks(x.shape[0], width))
 
     def mapped(b: int, e: int) -> Matrix:
         return feature_map.apply(kept, x[b:e])
 
-    images_of = cache(mapped) if x.shape[0] * width <= MAP_VALUES_KEPT else mapped
-    sums = sum((member[:, b:e] @ images_of(b, e) for b, e in blocks), np.zeros((classes, width)))
-    means = sums / counts[:, None]
-    gram = means @ means.T
-    influence = constrained_inverse(gram) @ means
-    shortfall = pseudo_inverse(gram, SINGULAR).sum(axis=0)
-    first, second = np.zeros((classes, classes + 1)), np.zeros((classes, classes + 1))
-    mixed, norms = np.zeros((classes, classes)), np.zeros(classes)
-    for b, e in blocks:
-        images = images_of(b, e)
-        effects = images @ np.vstack([influence, shortfall @ means]).T
-        first += member[:, b:e] @ effects
-        second += member[:, b:e] @ effects**2
-        mixed += member[:, b:e] @ (effects[:, :classes] * effects[:, classes:])
-        norms += member[:, b:e] @ (images**2).sum(axis=1)
-    # n - 1: with few rows of a class the plain variance is too small, and so would be every interval.
-    fewer = np.maximum(counts - 1.0, 1.0)[:, None]
-    variances = np.maximum((second - first**2 / counts[:, None]) / fewer, 0.0)
-    covariances = (mixed - first[:, :classes] * first[:, classes:] / counts[:, None]) / fewer
-    spread = np.maximum(norms / counts - np.diag(gram), 0.0) / counts
-    return {
-        "rows": counts,
-        "gram": gram,
-        "projection": means,
-        "variances": variances[:, :classes],
-        "deficits": np.vstack([variances[:, classes], np.abs(shortfall) * spread]),
-        "covariances": covariances,
+    images = cache(mapped) if x.shape[0] * width <= MAP_VALUES_KEPT else mapped
+    rows = MappedRows(images, width, members(labels, counts.size), counts)
+    variances, softly = rows.variances, rows.softly
+    return rows.means | {
+        "variances": variances[:, :-1],
+        "deficits": np.vstack([variances[:, -1], softly["deficits"]]),
+        "covariances": softly["covariances"],
     }
+
+
+def members(labels: Labels, classes: int) -> Matrix:
+    """(classes, rows): 1 for the class of each row."""
+    return np.asarray((labels == np.arange(classes)[:, None]).astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class MappedRows:
+    """Labelled rows of a reference under a map. What an answer needs of them, what its error does, and what else the
+    soft form does is a pass each."""
+
+    images: Callable[[int, int], Matrix]
+    """From a row to another."""
+    width: int
+    member: Matrix
+    counts: Vector
+
+    @cached_property
+    def means(self) -> dict[str, Matrix]:
+        """`rows`, `gram` and `projection`."""
+        sums = np.zeros((self.counts.size, self.width))
+        for member, images in self._blocks():
+            sums += member @ images
+        means = sums / self.counts[:, None]
+        return {"rows": self.counts, "gram": means @ means.T, "projection": means}
+
+    @property
+    def variances(self) -> Matrix:
+        """V, and behind it the variances of t."""
+        classes = self.counts.size
+        first, second = np.zeros((classes, classes + 1)), np.zeros((classes, classes + 1))
+        for member, images in self._blocks():
+            effects = images @ self._influence.T
+            first += member @ effects
+            second += member @ effects**2
+        return np.maximum((second - first**2 / self.counts[:, None]) / self._fewer, 0.0)
+
+    @property
+    def softly(self) -> dict[str, Matrix]:
+        """`deficits` but for the variances of t, and `covariances`."""
+        counts, classes = self.counts, self.counts.size
+        first, mixed, norms = np.zeros((classes, classes + 1)), np.zeros((classes, classes)), np.zeros(classes)
+        for member, images in self._blocks():
+            effects = images @ self._influence.T
+            first += member @ effects
+            mixed += member @ (effects[:, :classes] * effects[:, classes:])
+            norms += member @ (images**2).sum(axis=1)
+        spread = np.maximum(norms / counts - np.diag(self.means["gram"]), 0.0) / counts
+        return {
+            "deficits": np.abs(self._shortfall) * spread,
+            "covariances": (mixed - first[:, :classes] * first[:, classes:] / counts[:, None]) / self._fewer,
+        }
+
+    @cached_property
+    def _shortfall(self) -> Vector:
+        return np.asarray(pseudo_inverse(self.means["gram"], SINGULAR).sum(axis=0))
+
+    @cached_property
+    def _influence(self) -> Matrix:
+        """What an image moves psi and t by."""
+        means = self.means["projection"]
+        return np.vstack([constrained_inverse(self.means["gram"]) @ means, self._shortfall @ means])
+
+    @property
+    def _fewer(self) -> Matrix:
+        """n - 1: with few rows of a class the plain variance is too small, and so would be every interval."""
+        return np.maximum(self.counts - 1.0, 1.0)[:, None]
+
+    def _blocks(self) -> Iterator[tuple[Matrix, Matrix]]:
+        for b, e in row_blocks(self.member.shape[1], self.width):
+            yield self.member[:, b:e], self.images(b, e)
 
 
 def from_mean(known: Geometry, mean: Vector, events: int, soft: bool) -> PriorEstimate:
     """The estimate and its interval from the window's mean of the map; soft priors are shares of what is explained."""
-    kept, rows = known.kept, known.kept["rows"]
+    if not soft:
+        return with_errors(known, mean, nearest(known, mean, events))
+    kept, scores = known.kept, known.kept["projection"] @ mean
+    estimate = matching.match_products(kept["gram"], scores, soft, events, unique=known.told_apart_softly)
+    explained = float(estimate.priors.sum())
+    priors = estimate.priors / explained if explained > 0 else np.full(scores.size, 1.0 / scores.size)
+    estimate = replace(estimate, priors=frozen(priors), deficit_error=_deficit_error(kept, priors, events))
+    return _with_soft_interval(known, scores, estimate, explained) if estimate.unique and explained > 0 else estimate
+
+
+def nearest(known: Geometry, mean: Vector, events: int) -> PriorEstimate:
+    """The hard estimate without its interval: of the reference it takes the means alone."""
+    kept = known.kept
     scores = kept["projection"] @ mean
-    unique = known.told_apart_softly if soft else known.told_apart
-    estimate = matching.match_products(kept["gram"], scores, soft, events, unique=unique)
-    if soft:
-        explained = float(estimate.priors.sum())
-        priors = estimate.priors / explained if explained > 0 else np.full(rows.size, 1.0 / rows.size)
-        estimate = replace(estimate, priors=frozen(priors), deficit_error=_deficit_error(kept, priors, events))
-        return (
-            _with_soft_interval(known, scores, estimate, explained) if estimate.unique and explained > 0 else estimate
-        )
+    return matching.match_products(kept["gram"], scores, soft=False, events=events, unique=known.told_apart)
+
+
+def with_errors(known: Geometry, mean: Vector, estimate: PriorEstimate) -> PriorEstimate:
+    """The hard estimate with its interval, where there is one answer only."""
     if not estimate.unique:
         return estimate
-    errors = intervals.standard_errors(kept["variances"], estimate.priors, rows, events)
-    return intervals.around(estimate, errors, _unconstrained(known, scores))
+    kept = known.kept
+    errors = intervals.standard_errors(kept["variances"], estimate.priors, kept["rows"], estimate.events)
+    return intervals.around(estimate, errors, _unconstrained(known, kept["projection"] @ mean))
 
 
 def _with_soft_interval(known: Geometry, scores: Vector, estimate: PriorEstimate, explained: float) -> PriorEstimate:
@@ -231,11 +292,6 @@ def _deficit_error(kept: Kept, priors: Vector, events: int) -> float:
     variances, biases = kept["deficits"]
     variance = float((priors**2 / kept["rows"]) @ variances + priors @ variances / events)
     return float(np.sqrt(variance + float(priors @ biases) ** 2))
-
-
-def row_blocks(rows: int, width: int) -> Iterator[tuple[int, int]]:
-    size = max(MAP_BLOCK_VALUES // max(width, 1), 16)
-    return ((begin, min(begin + size, rows)) for begin in range(0, rows, size))
 
 
 PACC, PACC_SOFT = entries("pacc", POSTERIORS, "posteriors", raw=True)

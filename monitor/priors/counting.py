@@ -60,11 +60,6 @@ def predictions(posteriors: Matrix) -> Matrix:
     return hits
 
 
-def counts(posteriors: Matrix) -> Vector:
-    """How many events are predicted as each class; a tie counts in parts."""
-    return column_sums(predictions(posteriors))
-
-
 def classify_and_count(predicted_counts: ArrayLike) -> PriorEstimate:
     """The shares of the predictions: the biased baseline of every paper."""
     v = _counts(predicted_counts)

@@ -1,15 +1,15 @@
 """What every prior estimator takes and returns: the estimate, and the parts of a reference that it may use."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.arrays import Flags, Labels, Matrix, Vector, column_sums
 from monitor.errors import InputError
-from monitor.limits import CHECKED_ROWS
+from monitor.limits import CHECKED_ROWS, MAP_BLOCK_VALUES
 from monitor.tolerances import POSTERIOR_SUM
 from monitor.windows import Window
 
@@ -112,6 +112,11 @@ def usable_rows(posteriors: ArrayLike) -> tuple[Matrix, int]:
     return kept, int(matrix.shape[0] - good.sum())
 
 
+def usable_in(window: Window) -> tuple[Matrix, int]:
+    """`usable_rows` of a window, which every estimator asks for."""
+    return window.once("usable rows", usable_rows)
+
+
 def usable(posteriors: Matrix) -> Flags:
     """Which rows mean something: neither all zero, nor negative, nor infinite, nor not a number."""
     with np.errstate(invalid="ignore"):
@@ -162,6 +167,23 @@ def labelled_rows(hold_out: HoldOut) -> tuple[Matrix, Labels, Vector]:
 def beside_rows(window: Window, name: str) -> tuple[Vector, int]:
     """What the events whose rows were left out add to the sum of an image over all events, and how many they are."""
     return (np.zeros(1), 0) if window.left_out is None else (window.left_out.sum(name), window.left_out.events)
+
+
+def sum_of(window: Window, image: "Image") -> Vector:
+    """The sum of an image over a window's usable rows, a cache-sized block at a time."""
+
+    def summed(_: Matrix) -> Vector:
+        g = usable_in(window)[0]
+        blocks = (image.apply({}, g[begin:end]) for begin, end in row_blocks(*g.shape))
+        return np.asarray(sum(map(column_sums, blocks)))
+
+    return window.once(image.name, summed)
+
+
+def row_blocks(rows: int, width: int) -> Iterator[tuple[int, int]]:
+    """Rows whose images have this width, a cache-sized block at a time."""
+    size = max(MAP_BLOCK_VALUES // max(width, 1), 16)
+    return ((begin, min(begin + size, rows)) for begin in range(0, rows, size))
 
 
 def nothing(_hold_out: HoldOut) -> Statistics:

@@ -26,6 +26,8 @@ from monitor.priors.likelihood import Local, undetermined
 from monitor.priors.simplex import constrained_inverse
 from monitor.tolerances import INTERVAL_LEVEL
 
+_SIDES = np.array([[-1.0], [1.0]])
+
 
 def standard_errors(
     influence_variances: Matrix,
@@ -39,14 +41,17 @@ def standard_errors(
     return np.asarray(np.sqrt(np.maximum(of_reference + of_window / max(events, 1), 0.0)))
 
 
-def around(estimate: PriorEstimate, errors: Vector, centre: Vector | None = None) -> PriorEstimate:
-    """The estimate with its per-class interval; an infinite error claims nothing.
+def around(
+    estimate: PriorEstimate, errors: Vector, centre: Vector | None = None, *, bias: Vector | None = None
+) -> PriorEstimate:
+    """The estimate with its per-class interval; an infinite error claims nothing. `bias` is a part of the errors.
 
     `centre` is the estimate before it was put on the simplex: that one is normally distributed even where the truth
     is on the border, so the interval is taken around it, cut to [0, 1], and stretched to hold the estimate.
     """
     lower, upper = box(estimate.priors, errors, centre=centre, events=estimate.events)
-    return replace(estimate, lower=lower, upper=upper, standard_errors=frozen(errors))
+    bias = None if bias is None else frozen(bias)
+    return replace(estimate, lower=lower, upper=upper, standard_errors=frozen(errors), bias=bias)
 
 
 def box(
@@ -65,10 +70,9 @@ def box(
     # The quadratic above with z^2 / events = pull.
     others = np.maximum((z * errors) ** 2 - pull * priors * (1.0 - priors), 0.0)
     root = np.sqrt(np.maximum((pull + 4.0 * middle * (1.0 - middle)) * pull + 4.0 * (1.0 + pull) * others, 0.0))
-    ends = [(2.0 * middle + pull + side * root) / (2.0 * (1.0 + pull)) for side in (-1.0, 1.0)]
-    lower = np.minimum(np.clip(ends[0], 0.0, 1.0), priors)
-    upper = np.maximum(np.clip(ends[1], 0.0, 1.0), priors)
-    return frozen(lower), frozen(upper)
+    ends = (2.0 * middle + pull + _SIDES * root) / (2.0 * (1.0 + pull))
+    low, high = np.minimum(np.maximum(ends, 0.0), 1.0)
+    return frozen(np.minimum(low, priors)), frozen(np.maximum(high, priors))
 
 
 def error_bound(

@@ -201,8 +201,9 @@ def look(problem: Problem, priors: Vector, borrowed: Matrix | None = None, least
 
 def log_likelihood(problem: Problem, priors: Vector) -> float:
     """Mean log-likelihood above that of the source priors, without the pseudo-observations of a shrinkage."""
-    plain = Problem(problem.posteriors, problem.source_priors, problem.weights)
-    return look(plain, priors).value - look(plain, problem.source_priors).value
+    plain, pi = Problem(problem.posteriors, problem.source_priors, problem.weights), problem.source_priors
+    curvature = np.zeros((pi.size, pi.size))  # nobody asks for it
+    return look(plain, priors, curvature).value - look(plain, pi, curvature).value
 
 
 def undetermined(hessian: Matrix) -> Flags:

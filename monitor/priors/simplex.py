@@ -53,6 +53,8 @@ def minimise(gram: Matrix, linear: Vector, start: Vector | None = None) -> Simpl
             x, free = _walk(x, target, free, blocked)
             continue
         x = target
+        if free.all():
+            break
         multipliers = linear - gram @ x - level
         multipliers[free | refused] = -np.inf
         entering = int(np.argmax(multipliers))

@@ -16,7 +16,7 @@ from monitor import calibration, priors
 from monitor.arrays import Labels, Matrix, Vector, frozen_labels, frozen_matrix, frozen_vector
 from monitor.calibration import Calibration, Selection
 from monitor.errors import InputError
-from monitor.limits import RARELY_READY, SAMPLE_ROWS
+from monitor.limits import RARELY_READY, REFERENCES_READY, SAMPLE_ROWS
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.priors import HoldOut, Statistics
 from monitor.recalibration import CalibrationMap, ScoreKind
@@ -91,7 +91,7 @@ class Reference(FiledReference):
     @property
     def source_priors(self) -> Vector:
         """The class prevalence of the hold-out events, which is also the mean calibrated posterior."""
-        return frozen_vector(self.class_counts / self.class_counts.sum(), "source priors")
+        return _source_priors(self)
 
     def prepare(self, window: Window) -> Window:
         """The window with calibrated posteriors: what the statistics were computed from."""
@@ -359,6 +359,11 @@ class Reference(FiledReference):
             "calendar": tuple(header.get("calendar", ())),
             "blocks": None if cut_up is None else Blocks.from_arrays(cut_up, artefact.under(arrays, "blocks")),
         }
+
+
+@lru_cache(maxsize=REFERENCES_READY)
+def _source_priors(reference: Reference) -> Vector:
+    return frozen_vector(reference.class_counts / reference.class_counts.sum(), "source priors")
 
 
 @lru_cache(maxsize=RARELY_READY)

@@ -300,7 +300,7 @@ def _explains(guess: Vector, left: Vector) -> bool:
 
 
 def _relation(inputs: Matrix, targets: Vector, *, lines: LineCount, seed: int) -> Fitted:
-    from monitor.regression.estimator import MixtureOfRegressions  # noqa: PLC0415 - brings scikit-learn with it
+    from monitor.regression import MixtureOfRegressions  # noqa: PLC0415 - brings scikit-learn with it
 
     complete = np.flatnonzero(np.isfinite(inputs).all(axis=1))
     if complete.size < MINIMUM_EVENTS:

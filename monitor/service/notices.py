@@ -56,9 +56,20 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class WindowPublished:
-    """Others, whom this process only follows, have published a window or that of a segment."""
+    """Others, whom this process only follows, have published a window or that of a segment. Of events that others have
+    read no more is known than their windows tell."""
 
     reading: AnyReading
+
+    @property
+    def events(self) -> int:
+        """Accepted scored events that no notice before it told of: those of a segment are among those of the stream."""
+        return 0 if self.reading.key.segment else self.reading.events + self.reading.sampled_out
+
+    @property
+    def late(self) -> int:
+        """The same for late events."""
+        return 0 if self.reading.key.segment else self.reading.late
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ Everything here follows from the reference and the resolution that a window is c
 side by side, so that a window's are placed and tested together.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -89,6 +89,16 @@ class KnownColumns:
     """All columns of a table, in its order; what follows from them is worked out when it is first asked for."""
 
     each: tuple[Column, ...]
+    places: Places
+    """Of the numbers; each has its part of the same memory."""
+
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> "KnownColumns":
+        """These columns, side by side."""
+        numbers = [column for column in columns if isinstance(column, SortedColumn)]
+        together = side_by_side([column.places for column in numbers])
+        placed = (replace(column, places=together.column(row)) for row, column in enumerate(numbers))
+        return cls(tuple(next(placed) if isinstance(one, SortedColumn) else one for one in columns), together)
 
     def __len__(self) -> int:
         return len(self.each)
@@ -125,11 +135,6 @@ class KnownColumns:
         return np.array([column.values.size for column in self.numbers], dtype=np.int64)
 
     @cached_property
-    def places(self) -> Places:
-        """Of the numbers."""
-        return side_by_side([column.places for column in self.numbers])
-
-    @cached_property
     def rising(self) -> RisingColumns:
         """F_r of the numbers, at any class mix."""
         return RisingColumns([column.labels for column in self.numbers], self.missing.shape[1])
@@ -147,8 +152,22 @@ class KnownColumns:
 
     def weights(self, priors: Vector) -> Matrix:
         """What a value of each class weighs when the classes have these priors, a row for each number."""
-        kept = 1 - self.missing[self.numbers_at]
-        return np.asarray(np.maximum(priors, 0.0) * kept * [column.per_kept for column in self.numbers])
+        return np.asarray(np.maximum(priors, 0.0) * self._present * self._per_kept)
+
+    @cached_property
+    def _present(self) -> Matrix:
+        """Share of each class's events with a value, and"""
+        return np.asarray(1 - self.missing[self.numbers_at])
+
+    @cached_property
+    def _per_kept(self) -> Matrix:
+        """what one kept value of it weighs, a row for each number."""
+        return np.array([column.per_kept for column in self.numbers])
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of all columns."""
+        return tuple(one.name if isinstance(one, SortedColumn) else one.feature.name for one in self.each)
 
     @cached_property
     def by_class(self) -> Matrix:
@@ -169,11 +188,6 @@ class KnownColumns:
     def all_counts(self) -> Matrix:
         """Events of each class, with or without a value."""
         return np.asarray(self.class_counts / np.maximum(1 - self.missing, 1e-12))
-
-
-def column_name(column: Column) -> str:
-    """A number's or a category's."""
-    return column.name if isinstance(column, SortedColumn) else column.feature.name
 
 
 def column_of(profile: FeatureProfile, resolution: int) -> Column:

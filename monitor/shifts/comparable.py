@@ -123,8 +123,8 @@ def comparable_posteriors(posteriors: Matrix, reference: ShiftReference, resolut
 
 def _worth_of(posteriors: Matrix, reference: ShiftReference, resolution: int) -> Matrix:
     coarse = reference.calibrated(reference_written(reference).scores.at(posteriors, resolution))
-    tables = zip(_worth(reference, resolution), cells_at(posteriors, resolution).T, strict=True)
-    worth = coarse * np.column_stack([cells.at(column, 1.0) for cells, column in tables])
+    factors = _worth(reference, resolution).at(cells_at(posteriors, resolution).T, 1.0)
+    worth = coarse * np.ascontiguousarray(factors.T)
     return np.asarray(worth / worth.sum(axis=1, keepdims=True))
 
 
@@ -135,12 +135,11 @@ def _sharpness(reference: ShiftReference, resolution: int) -> Sharpness:
 
 
 @lru_cache(maxsize=REFERENCES_READY)
-def _worth(reference: ShiftReference, resolution: int) -> tuple[ByCell, ...]:
+def _worth(reference: ShiftReference, resolution: int) -> ByCell:
     """Of each class: calibrated posteriors as they are / those at the resolution, of events that are written alike."""
     exact = reference.calibrated(reference.raw)
     coarse = reference.calibrated(reference_written(reference).scores.at(reference.raw, resolution))
-    columns = zip(cells_at(reference.raw, resolution).T, exact.T, coarse.T, strict=True)
-    return tuple(ByCell.ratios(column, above, below, SHARED_SCORE) for column, above, below in columns)
+    return ByCell.ratios(cells_at(reference.raw, resolution).T, exact.T, coarse.T, SHARED_SCORE)
 
 
 def comparable_sample(reference: ShiftReference, resolution: Resolution) -> HoldOut:

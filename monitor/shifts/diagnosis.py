@@ -123,7 +123,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         unknown = novelty(reference.landscape, rows.distances, priors)
         # What is no more than sampling makes of it is not more than time does either: a millisecond saved.
         if (held := reference.hold_out) is not None and unknown.p_value < UNKNOWN_LEVEL:
-            unknown = between_blocks(unknown, reference.landscape, reference.labels, held.at_any_time)
+            unknown = between_blocks(unknown, reference.landscape, reference.sample.labels, held.at_any_time)
     restored = mapped is not None and mapped.p_value >= level
     known, or_one_feature, unknown_class = None, False, False
     if not (fits or restored) and unknown is not None and is_class(unknown, UNKNOWN_LEVEL):

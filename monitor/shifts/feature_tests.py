@@ -11,7 +11,6 @@ import numpy as np
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts import categories, correction, ks
-from monitor.shifts.columns import KnownColumns, SortedColumn, column_name
 from monitor.shifts.distance_laws import DistanceLaw, distance_laws, score_laws, varied
 from monitor.shifts.prepared import Prepared
 from monitor.shifts.seasonal_columns import UsualColumns
@@ -82,7 +81,7 @@ def of_features(
     found = compared(looked.features, priors, spread, usual)
     if usual is None and not varied(reference):  # else events are not independent, and blocks have their own laws
         _judge_unusual(found, reference, priors, spread)
-    found = _beyond_blocks(found, distance_laws(reference), reference.features, priors, usual)
+    found = _beyond_blocks(found, distance_laws(reference), looked.features, priors, usual)
     for j in reference.untested:
         found.p_value[j] = found.missing_p[j] = 1.0
     return corrected(found, level)
@@ -92,7 +91,7 @@ def of_posteriors(looked: Looked, reference: Prepared, priors: Vector, level: fl
     """All posteriors at this class mix."""
     usual = reference.usual_scores(looked.when)
     found = compared(looked.posteriors, priors, usual=usual)
-    return corrected(_beyond_blocks(found, score_laws(reference), reference.posteriors, priors, usual), level)
+    return corrected(_beyond_blocks(found, score_laws(reference), looked.posteriors, priors, usual), level)
 
 
 def compared(
@@ -102,12 +101,12 @@ def compared(
     the mix at this time."""
     columns, events = seen.known, seen.events
     number, known = len(columns), 0.0
-    expected = np.array([priors @ missing for missing in columns.missing])
+    expected = np.vecdot(columns.missing, priors)
     if usual is not None:
         expected, known = np.clip(expected + usual.missing, 0.0, 1.0), usual.known.sampling
     found = ComparedColumns(
-        names=tuple(column_name(column) for column in columns),
-        tests=tuple("ks" if isinstance(column, SortedColumn) else "chi-square" for column in columns),
+        names=columns.names,
+        tests=tuple("chi-square" if j in columns.categories else "ks" for j in range(number)),
         distance=np.zeros(number),
         statistic=np.zeros(number),
         p_value=np.ones(number),
@@ -146,13 +145,14 @@ def with_left_out(moves: tuple[Move, ...], left_out: frozenset[int]) -> tuple[Mo
 def _beyond_blocks(
     found: ComparedColumns,
     laws: Sequence[DistanceLaw],
-    columns: KnownColumns,
+    seen: SeenColumns,
     priors: Vector,
     usual: UsualColumns | None,
 ) -> ComparedColumns:
     """The same held against how far the blocks of the hold-out are from each other, where there are blocks."""
     if not laws:
         return found
+    columns = seen.known
     sizes = categories.effective_sizes(columns.class_counts, priors * (1 - columns.missing))
     n, resting = found.n, 1.0
     if usual is not None:

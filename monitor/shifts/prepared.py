@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Labels, Matrix, Vector, present
-from monitor.limits import RARELY_READY, REFERENCES_READY
+from monitor.limits import MAPPED_READY, RARELY_READY, REFERENCES_READY
 from monitor.priors import HoldOut
 from monitor.shifts import feature_map, novelty
 from monitor.shifts.blocks import Blocks, BlockSums
-from monitor.shifts.columns import KnownColumns, SortedColumn, column_name, column_of
+from monitor.shifts.columns import KnownColumns, SortedColumn, column_of
 from monitor.shifts.comparable import ShiftReference, comparable_sample, reference_written
 from monitor.shifts.moments import CoordinateBlock, Moments, moments_of
 from monitor.shifts.novelty import Landscape
@@ -43,9 +43,8 @@ class Prepared:
     projections: Projections | None
     moments: Moments
     landscape: Landscape | None
-    rows: Matrix
-    """The mapped sample, before scaling, and its"""
-    labels: Labels
+    sample: HoldOut
+    """The reference's rows."""
     standardised: NDArray[np.float32] | None
     unusual: Mapping[int, Vector]
     """Of numbers that are nearly all the same the share of other values, by class (`unusual_values`)."""
@@ -58,7 +57,7 @@ class Prepared:
 
     def feature_name(self, number: int) -> str:
         """The name of a column of the features."""
-        return column_name(self.features[number])
+        return self.features.names[number]
 
     def usual_features(self, when: Vector | None) -> UsualColumns | None:
         """What is usual of the features at a time of their season; None where they follow none."""
@@ -88,10 +87,10 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
     cut = None if reference.blocks is None or reference.blocks.number < FEWEST_BLOCKS else reference.blocks
     classes = sample.posteriors.shape[1]
     counts = np.bincount(sample.labels, minlength=classes).astype(np.float64)
-    features = KnownColumns(
-        tuple(column_of(profile, at) for profile, at in zip(reference.features, resolution.features, strict=True))
+    features = KnownColumns.of(
+        [column_of(profile, at) for profile, at in zip(reference.features, resolution.features, strict=True)]
     )
-    posteriors = KnownColumns(tuple(_posterior(sample, y, counts) for y in range(classes)))
+    posteriors = KnownColumns.of([_posterior(sample, y, counts) for y in range(classes)])
     chosen, projections = np.zeros(0, dtype=np.int64), None
     unusual: dict[int, Vector] = {}
     if sample.features is not None:
@@ -125,8 +124,7 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
         projections=projections,
         moments=moments,
         landscape=None if standardised is None else novelty.landscape(standardised, sample.labels, classes),
-        rows=mapped,
-        labels=sample.labels,
+        sample=sample,
         standardised=standardised,
         unusual=unusual,
         untested=(*reference.calendar, *reference.ignored),
@@ -171,7 +169,7 @@ def without(reference: Prepared, columns: frozenset[int]) -> tuple[Labels, Proje
     """
     kept = [b for b in reference.blocks if b.kind == "feature" and b.index not in columns]
     at = np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(b.at.start, b.at.stop) for b in kept)])
-    rows, blind = reference.rows[:, at], None
+    rows, blind = _mapped_sample(reference)[:, at], None
     if reference.projections is not None and reference.standardised is not None:
         blind = reference.projections.without(columns)
         rows = np.concatenate([rows, blind(reference.standardised).astype(np.float64)], axis=1)
@@ -186,12 +184,12 @@ def blind_landscape(reference: Prepared, column: int) -> tuple[Labels, Landscape
     if not others.size:
         return None
     rows = np.ascontiguousarray(present(reference.standardised, "standardised features")[:, others])
-    return others, novelty.landscape(rows, reference.labels, reference.class_counts.size)
+    return others, novelty.landscape(rows, reference.sample.labels, reference.class_counts.size)
 
 
 def shares_inside(reference: Prepared, threshold: float) -> Vector:
     """The share of each class within a distance of the classes, with half an event more: none is quite outside."""
-    counts = np.bincount(reference.labels[_near(reference, threshold)], minlength=reference.class_counts.size)
+    counts = np.bincount(reference.sample.labels[_near(reference, threshold)], minlength=reference.class_counts.size)
     return np.asarray((counts + 0.5) / (reference.class_counts + 0.5))
 
 
@@ -207,7 +205,13 @@ def _near(reference: Prepared, threshold: float) -> Flags:
 
 def inside(reference: Prepared, threshold: float, *, varied: bool) -> Moments:
     """The moments of the sample's rows within a distance of the classes, by blocks where these differ."""
-    return _sampled_moments(reference.rows, reference, _near(reference, threshold), varied=varied)
+    return _sampled_moments(_mapped_sample(reference), reference, _near(reference, threshold), varied=varied)
+
+
+@lru_cache(maxsize=MAPPED_READY)
+def _mapped_sample(reference: Prepared) -> Matrix:
+    """The map of the reference's rows, before scaling: as large as all the rest, and rarely looked at."""
+    return mapped_rows(reference.sample, reference)
 
 
 def mapped_rows(rows: HoldOut, reference: Prepared) -> Matrix:
@@ -220,7 +224,7 @@ def mapped_rows(rows: HoldOut, reference: Prepared) -> Matrix:
 def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | None = None, *, varied: bool = True) -> Moments:
     """The moments of the mapped rows of the sample, or of some of them."""
     classes, held = reference.class_counts.size, reference.hold_out
-    labels = reference.labels if picked is None else np.where(picked, reference.labels, -1)
+    labels = reference.sample.labels if picked is None else np.where(picked, reference.sample.labels, -1)
     if held is None or not (varied or held.seasonal is not None):
         return moments_of(rows, labels, reference.source_priors)
     moments = moments_of(rows, labels, reference.source_priors, held.fold_of_sample)

@@ -44,7 +44,7 @@ class Places:
     """Where a column begins in both."""
     sizes: Labels
     """k, the number of distinct values."""
-    table: NDArray[np.intp]
+    table: NDArray[np.int32]
     """For each cell, how many distinct values lie in the cells before it."""
     tables: Labels
     """Where a column's cells begin, and"""
@@ -60,26 +60,24 @@ class Places:
         return int(self.sizes[0, 0])
 
     def find(self, values: Matrix) -> NDArray[np.intp]:
-        """The place of each value, a row for each column; that of NaN is any."""
+        """The place of each value among those of all columns, a row for each column; that of NaN is any."""
         cells = _bits(values, self.origins)
         cells >>= self.shifts
         cells -= self.firsts
         np.clip(cells, 0, self.cells - 1, out=cells)
         cells += self.tables
-        at: NDArray[np.intp] = self.table.take(cells)
-        at += self.starts
+        at: NDArray[np.intp] = self.table.take(cells) + self.starts
         at += self.fence.take(at) <= values
         short = self.fence.take(at) <= values
         for row in np.flatnonzero(short.any(axis=1)):
             start, size = int(self.starts[row, 0]), int(self.sizes[row, 0])
             distinct = self.fence[start : start + size]
             at[row, short[row]] = start + np.searchsorted(distinct, values[row, short[row]], side="right")
-        at -= self.starts
         return at
 
     def equal(self, place: NDArray[np.intp], values: Matrix) -> NDArray[np.bool_]:
         """Which values equal the distinct value just before their place."""
-        return np.asarray(self.fence.take(place + (self.starts - 1)) == values)
+        return np.asarray(self.fence.take(place - 1) == values)
 
     def twice_mid_ranks(self, values: Vector) -> Labels:
         """Of one column: how many of its values are below each value, plus how many are not above it."""
@@ -92,13 +90,27 @@ class Places:
         """How many of the values, a row for each column, stand at each place: of each column a number before its first
         distinct value, upon it, behind it and so on, up to behind the last, and one more which is 0."""
         at = self.find(columns)
-        order = 2 * (at + self.starts) - self.equal(at, columns)
+        order = 2 * at - self.equal(at, columns)
         return np.bincount(order[~np.isnan(columns)], minlength=2 * self.fence.size)
 
     def some(self, columns: slice | Labels) -> "Places":
         """Those of some of the columns."""
         mine = {name: getattr(self, name)[columns] for name in PER_COLUMN}
         return replace(self, **mine)
+
+    def column(self, number: int) -> "Places":
+        """Those of one column alone, in the same memory."""
+        first, size, cell, cells = (int(of[number, 0]) for of in (self.starts, self.sizes, self.tables, self.cells))
+        mine = self.some(slice(number, number + 1))
+        values, nowhere = slice(first, first + size + 1), np.zeros((1, 1), dtype=np.int64)
+        return replace(
+            mine,
+            fence=self.fence[values],
+            upto=self.upto[values],
+            table=self.table[cell : cell + cells],
+            starts=nowhere,
+            tables=nowhere,
+        )
 
 
 PER_COLUMN = ("starts", "sizes", "tables", "cells", "origins", "shifts", "firsts")
@@ -133,7 +145,8 @@ class PlacedValues:
             return greatest
         number, n = np.arange(values), np.maximum(self.present, 1)[:, None]
         for some in together(columns, values):
-            farthest = np.maximum((number + 1) / n[some] - upto[some], below[some] - number / n[some])
+            sizes = n[some] if (n[some] != n[some][0]).any() else n[some][:1]  # all alike: F_w is worked out once
+            farthest = np.maximum((number + 1) / sizes - upto[some], below[some] - number / sizes)
             if (self.present[some] < values).any():
                 farthest[number >= self.present[some, None]] = 0.0
             farthest.max(axis=1, out=greatest[some])
@@ -235,7 +248,7 @@ def places(values: Vector) -> Places:
     distinct, upto = values[fresh], np.append(np.flatnonzero(fresh), values.size)
     fence = np.append(distinct, np.nan)
     if not distinct.size:
-        return _of_column(fence, upto, np.zeros(1, dtype=np.intp))
+        return _of_column(fence, upto, np.zeros(1, dtype=np.int32))
     low, high = (float(distinct[round(share * (distinct.size - 1))]) for share in (TABLE_TAIL, 1 - TABLE_TAIL))
     origins = [origin for origin in (low - (high - low), float(distinct[0])) if np.isfinite(origin)] or [0.0]
     tables = [_tabled(fence, upto, origin, low, high) for origin in origins]
@@ -253,7 +266,7 @@ def side_by_side(columns: Sequence[Places]) -> Places:
         upto=np.concatenate([np.zeros(0, dtype=int), *(column.upto for column in columns)]),
         starts=(np.cumsum(fences) - fences)[:, None],
         sizes=fences[:, None] - 1,
-        table=np.concatenate([np.zeros(0, dtype=np.intp), *(column.table for column in columns)]),
+        table=np.concatenate([np.zeros(0, dtype=np.int32), *(column.table for column in columns)]),
         tables=(np.cumsum(tables) - tables)[:, None],
         cells=tables[:, None],
         origins=np.concatenate([np.zeros((0, 1)), *(column.origins for column in columns)]),
@@ -273,14 +286,12 @@ def place(reference: Places, columns: Matrix) -> PlacedValues:
         # In ascending order looks follow each other through the table.
         rows.sort(axis=1)
         at = some.find(rows)
-        # Twice the place, less 1 upon a value of the reference.
-        ordered = 2 * at - some.equal(at, rows)
         gaps = np.isnan(rows)
         if gaps.any():
             present[part] -= np.count_nonzero(gaps, axis=1)
-            ordered = np.where(gaps, 2 * some.sizes, ordered)
-        below[part] = some.upto.take((ordered >> 1) + some.starts)
-        upto[part] = some.upto.take((ordered + 1 >> 1) + some.starts)
+            at = np.where(gaps, some.starts + some.sizes, at)
+        upto[part] = some.upto.take(at)
+        below[part] = some.upto.take(at - some.equal(at, rows))
     return PlacedValues(below, upto, present)
 
 
@@ -297,12 +308,12 @@ def _tabled(fence: Vector, upto: Labels, origin: float, low: float, high: float)
     shift = max(0, (highest - lowest).bit_length() - (CELLS_PER_VALUE * distinct.size).bit_length())
     first, cells = lowest >> shift, (highest >> shift) - (lowest >> shift) + 1
     of_values = np.clip((_bits(distinct, origin) >> shift) - first, 0, cells - 1)
-    before = np.searchsorted(of_values, np.arange(cells), side="left").astype(np.intp)
+    before = np.searchsorted(of_values, np.arange(cells), side="left").astype(np.int32)
     return _of_column(fence, upto, before, origin=origin, shift=shift, first=first)
 
 
 def _of_column(
-    fence: Vector, upto: Labels, table: NDArray[np.intp], *, origin: float = 0.0, shift: int = 0, first: int = 0
+    fence: Vector, upto: Labels, table: NDArray[np.int32], *, origin: float = 0.0, shift: int = 0, first: int = 0
 ) -> Places:
     zero = np.zeros((1, 1), dtype=np.int64)
     return Places(

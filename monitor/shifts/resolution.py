@@ -7,12 +7,14 @@ are compared at the resolution that they have in common: found from the numbers 
 A resolution is a number of decimals, or `SINGLE`, or `EXACT`: the smaller, the coarser.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from monitor.arrays import Flags, Matrix, Vector
+from monitor.limits import REFERENCES_READY
 from monitor.tolerances import (
     COARSEST_STEP,
     DECIMALS_UP_TO,
@@ -82,18 +84,23 @@ def written(values: Vector) -> WrittenColumn:
     return WrittenColumn(own, coarsest if coarsest <= FINEST_DECIMALS else own, magnitude, np.unique(finite))
 
 
-def written_finer(table: Matrix, known: Sequence[WrittenColumn | None]) -> Flags:
+def written_finer(table: Matrix, known: tuple[WrittenColumn | None, ...]) -> Flags:
     """Which numbers of a window are written no coarser than the reference's, where a few rows show that alone."""
-    rows = table[:RESOLUTION_VALUES]
+    rows, (units, looked_for, told) = table[:RESOLUTION_VALUES], _units(known)
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = np.abs(np.rint(rows * units) / units - rows) > np.abs(rows) * _SINGLE_ROUNDING
+    return np.asarray((off.any(axis=1) | ~looked_for).all(axis=0) & told)
+
+
+@lru_cache(maxsize=REFERENCES_READY)
+def _units(known: tuple[WrittenColumn | None, ...]) -> tuple[NDArray[np.floating], Flags, Flags]:
+    """A unit for each number of decimals, whether it is looked for in each column, and which columns tell anything."""
     own = np.array([EXACT if column is None else column.own for column in known])
     magnitudes = np.array([1.0 if column is None else column.magnitude for column in known])
     places = np.arange(FINEST_DECIMALS + 1)[:, None]
     units = 10.0**places
     looked_for = (places < own) & (1 / units >= 4 * _SINGLE_ROUNDING * magnitudes)
-    units = units[:, None]
-    with np.errstate(over="ignore", invalid="ignore"):
-        off = np.abs(np.rint(rows * units) / units - rows) > np.abs(rows) * _SINGLE_ROUNDING
-    return np.asarray((off.any(axis=1) | ~looked_for).all(axis=0) & (own <= SINGLE))
+    return units[:, None], looked_for, own <= SINGLE
 
 
 def decimals(values: Vector, magnitude: float, least: float = 0.0) -> int:

@@ -50,11 +50,9 @@ class RisingColumns:
         return found
 
     def _looked_up(self, fixed: Labels, ranks: Sequence[Ranks]) -> list[Matrix]:
-        sums = []
-        for at in (each + self.starts for each in ranks):
-            by_class = zip(fixed.T[:, :, None], self._before, strict=True)
-            sums.append(sum(weight * before.take(at) for weight, before in by_class) * (1 / ks.FIXED_ONE))
-        return sums
+        weights = fixed.T[:, :, None]
+        by_class = (self._before.take(each + self.starts, axis=1) for each in ranks)
+        return [(weights * each).sum(axis=0) * (1 / ks.FIXED_ONE) for each in by_class]
 
     def _added_up(self, fixed: Labels, ranks: Sequence[Ranks]) -> list[Matrix]:
         found = [np.empty(each.shape) for each in ranks]

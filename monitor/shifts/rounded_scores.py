@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from monitor.arrays import Flags, Labels, Matrix, Vector
 from monitor.limits import REFERENCES_READY
+from monitor.shifts.ranks import Places, places, side_by_side, together
 from monitor.shifts.resolution import EXACT, SINGLE, among, coarsened, decimals, thinned
 from monitor.tolerances import (
     COARSEST_SCORES,
@@ -46,13 +47,9 @@ class RoundedScores:
         if resolution >= SINGLE:
             rows = coarsened(posteriors, resolution)
             return rows if self.own < EXACT or resolution == EXACT else _with_largest_from_others(rows)
-        columns = cells_at(posteriors, resolution).T
-        unseen = 10.0**-resolution
-        means = [
-            cells.at(column, np.maximum(column, UNSEEN_ZERO) * unseen)
-            for cells, column in zip(_said(self, resolution), columns, strict=True)
-        ]
-        rows = np.column_stack(means)
+        cells = cells_at(posteriors, resolution).T
+        means = _said(self, resolution).at(cells, np.maximum(cells, UNSEEN_ZERO) * 10.0**-resolution)
+        rows = np.ascontiguousarray(means.T)
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
@@ -67,26 +64,34 @@ def _with_largest_from_others(rows: Matrix) -> Matrix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByCell:
-    """A number for each way in which a score is written."""
+    """A number for each way in which a score of a class is written, a row for each class wherever there are rows."""
 
-    cells: Vector
-    """Ascending."""
+    cells: Places
     values: Vector
+    """Of all classes, one behind the other; after those of each comes one that is none's."""
 
     @classmethod
-    def ratios(cls, column: Vector, above: Vector, below: Vector, least: int = 1) -> "ByCell":
-        """Sum of `above` / sum of `below` over the rows of a cell; cells of fewer than `least` rows are left out."""
-        cells, of_row, rows = np.unique(column, return_inverse=True, return_counts=True)
-        sums = np.bincount(of_row, weights=below)
-        kept = (rows >= least) & (sums > 0)
-        return cls(cells[kept], np.bincount(of_row, weights=above)[kept] / sums[kept])
+    def ratios(cls, cells: Matrix, above: Matrix, below: Matrix, least: int = 1) -> "ByCell":
+        """Sum of `above` / sum of `below` over a cell's events; cells of fewer than `least` events are left out."""
+        each = [_ratios(*of_class, least) for of_class in zip(cells, above, below, strict=True)]
+        values = [np.append(ratios, np.nan) for _, ratios in each]
+        return cls(side_by_side([places(kept) for kept, _ in each]), np.concatenate(values))
 
-    def at(self, column: Vector, otherwise: Vector | float) -> Vector:
-        """Of each row; `otherwise` where the reference has none."""
-        if not self.cells.size:
-            return np.broadcast_to(np.asarray(otherwise, dtype=np.float64), column.shape)
-        place = np.minimum(np.searchsorted(self.cells, column), self.cells.size - 1)
-        return np.where(self.cells[place] == column, self.values[place], otherwise)
+    def at(self, cells: Matrix, otherwise: Matrix | float) -> Matrix:
+        """Of each cell; `otherwise` where the reference has none."""
+        found, other = np.empty(cells.shape), np.broadcast_to(otherwise, cells.shape)
+        for part in together(*cells.shape):
+            some = self.cells.some(part)
+            place = some.find(cells[part])
+            found[part] = np.where(some.equal(place, cells[part]), self.values.take(place - 1), other[part])
+        return found
+
+
+def _ratios(column: Vector, above: Vector, below: Vector, least: int) -> tuple[Vector, Vector]:
+    cells, of_row, rows = np.unique(column, return_inverse=True, return_counts=True)
+    sums = np.bincount(of_row, weights=below)
+    kept = (rows >= least) & (sums > 0)
+    return cells[kept], np.bincount(of_row, weights=above)[kept] / sums[kept]
 
 
 def cells_at(posteriors: Matrix, resolution: int) -> Matrix:
@@ -167,10 +172,9 @@ def _near(scaled: Matrix, whole: Matrix, units: ArrayLike) -> Flags:
 
 
 @lru_cache(maxsize=REFERENCES_READY)
-def _said(scores: RoundedScores, resolution: int) -> tuple[ByCell, ...]:
+def _said(scores: RoundedScores, resolution: int) -> ByCell:
     """Of each class: the mean of what the reference's events said that are written alike.
 
     Where no reference event was, a score is worth what it says, and zero a part of the last decimal.
     """
-    columns, once = cells_at(scores.raw, resolution).T, np.ones(len(scores.raw))
-    return tuple(ByCell.ratios(column, said, once) for column, said in zip(columns, scores.raw.T, strict=True))
+    return ByCell.ratios(cells_at(scores.raw, resolution).T, scores.raw.T, np.ones(scores.raw.T.shape))

@@ -79,7 +79,7 @@ def _without(looked: Looked, reference: Prepared, columns: frozenset[int]) -> Ma
     if not at.size or moments.scale.size < moments.class_counts.size:
         return None
     mean: Vector = looked.mean[at] * reference.moments.scale[at]
-    if blind is not None and looked.standardised is not None:
-        mean = np.concatenate([mean, blind.mean(looked.standardised)])
+    if blind is not None and looked.standardised is not None and looked.joint is not None:
+        mean = np.concatenate([mean, blind.mean(looked.standardised) if columns else looked.joint])
     match = fit.match(moments, mean / moments.scale, looked.events, looked.when)
     return match if match.identified else None

@@ -36,6 +36,7 @@ class SeenColumns:
     missing: Vector
     """Missing values of each column."""
 
+    @cached_property
     def each(self) -> tuple[Placed | Vector, ...]:
         """Of each column what was seen, in the order of the table."""
         columns, row_of = range(self.missing.size), self.known.row_of
@@ -56,6 +57,8 @@ class Looked:
     events: int
     posteriors: SeenColumns
     features: SeenColumns | None
+    joint: Vector | None
+    """The mean of the cosines; None where there are none."""
     mean: Vector
     """b, in the reference's scale."""
     standardised: NDArray[np.float32] | None
@@ -83,10 +86,10 @@ def look(window: Window, reference: Prepared) -> Looked:
         if reference.projections is not None:
             standardised = reference.projections.standardised(table)
     when = None if reference.hold_out is None else reference.hold_out.when(window.key.start, window.key.end)
-    looked = Looked(window.events, posteriors, features, np.zeros(0), standardised, reference.landscape, when)
-    scores = column_sums(window.posteriors)[:-1] / window.events
     joint = _joint_mean(standardised, reference)
-    return replace(looked, mean=_mean(looked, scores, joint, reference))
+    looked = Looked(window.events, posteriors, features, joint, np.zeros(0), standardised, reference.landscape, when)
+    scores = column_sums(window.posteriors)[:-1] / window.events
+    return replace(looked, mean=_mean(looked, scores, reference))
 
 
 def mean_with(looked: Looked, table: Matrix, moved: Mapping[int, Vector], reference: Prepared) -> Vector:
@@ -136,8 +139,8 @@ def look_at_all(window: Window, rows: Looked, left_out: Tally, reference: Prepar
         categories = dict(zip(columns.categories, of_each, strict=False))
         features = SeenColumns(columns, events, placed, categories, numbers["missing"].astype(np.float64))
     joint = None if rows.standardised is None else together.sum("joint sums") / events
-    looked = Looked(events, posteriors, features, np.zeros(0), rows.standardised, reference.landscape, rows.when)
-    return replace(looked, mean=_mean(looked, together.sum("score sums") / events, joint, reference))
+    looked = Looked(events, posteriors, features, joint, np.zeros(0), rows.standardised, reference.landscape, rows.when)
+    return replace(looked, mean=_mean(looked, together.sum("score sums") / events, reference))
 
 
 def _joint_mean(standardised: NDArray[np.float32] | None, reference: Prepared) -> Vector | None:
@@ -147,9 +150,9 @@ def _joint_mean(standardised: NDArray[np.float32] | None, reference: Prepared) -
     return reference.projections.mean(standardised)
 
 
-def _mean(looked: Looked, scores: Vector | None, joint: Vector | None, reference: Prepared) -> Vector:
-    """b: the mean of the map, block by block, with those of the posteriors (all but the last) and of the cosines; NaN
-    where the window lacks what a block needs."""
+def _mean(looked: Looked, scores: Vector | None, reference: Prepared) -> Vector:
+    """b: the mean of the map, block by block, with those of the posteriors (all but the last); NaN where the window
+    lacks what a block needs."""
     mean = np.full(reference.moments.scale.size, np.nan)
     if scores is not None and ranked_posteriors(len(reference.posteriors)):
         of_scores = polynomial_sums(looked.posteriors.numbers, reference.posteriors.kept) / looked.events
@@ -164,8 +167,8 @@ def _mean(looked: Looked, scores: Vector | None, joint: Vector | None, reference
                 mean[block.at] = of_inputs[reference.features.row_of[block.index]]
             else:
                 mean[block.at] = looked.features.categories[block.index][category_cells(feature)] / looked.events
-        elif block.kind == "joint" and joint is not None:
-            mean[block.at] = joint
+        elif block.kind == "joint" and looked.joint is not None:
+            mean[block.at] = looked.joint
     return mean / reference.moments.scale
 
 

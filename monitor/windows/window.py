@@ -5,7 +5,7 @@ into an order that depends on the rows alone, so any batching and any arrival or
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 from zlib import crc32
 
@@ -33,6 +33,7 @@ OTHER_SEGMENTS = "(other)"
 Rows = NDArray[np.int64] | Flags | slice
 _Item = TypeVar("_Item", bound=np.generic)
 _Table = TypeVar("_Table", Matrix, Columns)
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,8 @@ class Window:
     left_out: Tally | None = None
     """What is known of the events above the maximum, where somebody counts them."""
 
+    _of_posteriors: dict[str, Any] = field(default_factory=dict, init=False)
+
     @classmethod
     def of(cls, posteriors: Any, features: Any = None, labels: ArrayLike | None = None) -> Self:
         """A window from posteriors (events, classes), features (events, features) and class numbers.
@@ -203,6 +206,13 @@ class Window:
             else Segments(_read_only(self.segments.codes[rows]), self.segments.names),
             unread=None if self.unread is None else self.unread.take(rows),
         )
+
+    def once(self, name: str, work: Callable[[Matrix], _Made]) -> _Made:
+        """What this makes of its posteriors: worked out once, by whoever asks first."""
+        if name not in self._of_posteriors:
+            self._of_posteriors[name] = work(self.posteriors)
+        known: _Made = self._of_posteriors[name]
+        return known
 
     def alone(self) -> Self:
         """Its rows as if they were all of its events."""

@@ -23,7 +23,7 @@ import scipy
 from scipy.optimize import minimize
 
 from monitor.priors import counting, em, intervals, maps
-from monitor.priors.by_matching import row_blocks
+from monitor.priors.estimate import row_blocks
 from monitor.priors.histogram import binned
 from monitor.tolerances import LIKELIHOOD_GAP
 from tests.bench import priors_quapy

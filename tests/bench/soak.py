@@ -14,8 +14,9 @@ from tests.bench import machine, tables
 from tests.bench.options import options
 from tests.bench.pictures import pyplot
 from tests.kafka import apache
+from tests.soak.level import growth_mb, usual
 from tests.soak.plan import LABELS_LATE, Plan
-from tests.soak.soaking import Soak, allowed_mb, growth_mb, least, run
+from tests.soak.soaking import Soak, allowed_mb, run
 
 MEDIA = ("files", "kafka")
 QUICK = 240.0
@@ -24,7 +25,7 @@ COLUMNS = (
     "kills",
     "MB in the middle",
     "MB at the end",
-    "fitted growth, MB",
+    "growth, MB",
     "MB per million events",
     "descriptors",
     "threads",
@@ -61,9 +62,10 @@ each medium, and {soak.messages:,} messages with their outcomes.
 Of the process that was left alone and its worker, a sample a second, in the second half of the run:
 
 {memory}
-Of memory, {allowed_mb(soak):.0f} MB of growth are allowed at most, as the allocator has steps. Of descriptors and
-threads the table has the least of the third quarter and of the last: what is left open raises it. {soak.failed_scrapes}
-of {soak.scrapes} scrapes failed; services that are just being restarted answer none.
+Of memory, {allowed_mb(soak):.0f} MB of growth are allowed at most, as the allocator has steps: twice what the upper
+tenth of the last quarter lies above that of the third. Of descriptors and threads the table has the lower quartiles of
+both: what is left open raises them. {soak.failed_scrapes} of {soak.scrapes} scrapes failed; services that are just
+being restarted answer none.
 
 ![Memory over time](soak.png)
 """
@@ -77,8 +79,9 @@ def _row(soak: Soak, medium: str) -> list[str]:
         for part in (samples[:tenth], samples[-tenth:])
     ]
     millions = (samples[-1].events - samples[0].events) / 1e6
-    growth = growth_mb(soak, medium)
-    counts = [" and ".join(map(str, least(soak, medium, what))) for what in ("descriptors", "threads")]
+    quarters = soak.last_quarters(medium)
+    growth = growth_mb(quarters)
+    counts = [" and ".join(map(str, usual(quarters, what))) for what in ("descriptors", "threads")]
     figures = [f"{value:.1f}" for value in (*ends, growth, growth / millions)]
     return [medium, str(soak.kills.get(medium, 0)), *figures, *counts]
 

@@ -8,6 +8,7 @@ import pytest
 
 from monitor import Reference, RegressionReference
 from monitor.commands.cli import BAD_CONFIGURATION, FAILURE, SUCCESS, main
+from monitor.commands.run import server_now
 
 SOURCE = 'url = "kafka://127.0.0.1:9/events"\ngroup = "g"'
 SINK = 'url = "kafka://127.0.0.1:9/results"'
@@ -85,6 +86,15 @@ def test_what_following_a_job_needs_is_said(
     check(references, f'reference = "c.ref"\n{WINDOW}\n{server}', sink=sink)
     assert main(["flink", "watch", str(references / "shiftwatch.toml")]) == BAD_CONFIGURATION
     assert reason in capsys.readouterr().err
+
+
+def test_the_settings_of_the_server_are_renewed_without_a_look_at_the_references(tmp_path: Path) -> None:
+    for token in ("before", "after"):
+        server = f'[server]\ntoken = "{token}"'
+        assert check(tmp_path, f'reference = "is-being-moved.ref"\n{WINDOW}\n{server}') == BAD_CONFIGURATION
+        now = server_now(tmp_path / "shiftwatch.toml")
+        assert now is not None
+        assert now.token == token
 
 
 @pytest.mark.skipif(find_spec("pyflink") is not None, reason="PyFlink is here")

@@ -6,7 +6,8 @@ from contextlib import closing
 import pytest
 
 from connectors.flink.published import PublishedTopics
-from connectors.kafka import SinkSettings, SourceSettings
+from connectors.kafka import SinkSettings, SourceSettings, python_driver
+from connectors.kafka.driver import CommittedOffset, Partition
 from connectors.kafka.settings import Connection
 from monitor.errors import OutageError
 from tests.kafka.mock import MockCluster
@@ -24,6 +25,39 @@ def test_a_job_without_a_checkpoint_lags_by_all_that_there_is() -> None:
             published.poll(0.1)
             (only,) = published.report().partitions
         assert (only.position, only.lag) == (0, 7)
+
+
+def test_the_offsets_of_many_partitions_are_asked_for_in_one_request() -> None:
+    count, milliseconds = 100, 100
+    with closing(MockCluster()) as cluster:
+        cluster.create_topic("states")
+        cluster.create_topic("events", count)
+        Broker(cluster).produce("events", {number: [b"{}"] * 7 for number in range(count)})
+        connection = Connection((cluster.bootstrap,), broker_version="2.1")
+        with closing(python_driver.group_reader(connection, "job")) as job:
+            job.commit({Partition("events", number): CommittedOffset(number % 8, "") for number in range(1, count)})
+        source = SourceSettings(connection, ("events",), group="job")
+        with PublishedTopics(source, SinkSettings(connection, results="results", states="states")) as published:
+            cluster.answer_after(1, milliseconds)
+            began = time.monotonic()
+            published.poll(0.1)
+            assert time.monotonic() - began < count * milliseconds / 1_000 / 2
+            standing = {each.partition: each.lag for each in published.report().partitions}
+        assert standing == {f"events-{number}": 7 - min(number % 8, 7) for number in range(count)}
+
+
+def test_without_dead_letters_it_is_said_that_no_rejected_record_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    with closing(MockCluster()) as cluster:
+        for topic in ("events", "states", "dead"):
+            cluster.create_topic(topic)
+        connection = Connection((cluster.bootstrap,), broker_version="2.1")
+        source = SourceSettings(connection, ("events",), group="job")
+        for dead_letters in ("dead", None):
+            caplog.clear()
+            with PublishedTopics(
+                source, SinkSettings(connection, results="results", states="states", dead_letters=dead_letters)
+            ):
+                assert ("no rejected record is counted" in caplog.text) == (dead_letters is None)
 
 
 def test_dead_letters_that_came_in_an_outage_are_counted_after_it() -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +142,20 @@ def test_the_systemd_unit_passes_its_own_verifier(tmp_path: Path) -> None:
     text = (DEPLOY / "systemd" / "shiftwatch.service").read_text(encoding="utf-8")
     unit.write_text(text.replace("/opt/shiftwatch/bin/shiftwatch", shutil.which("true") or "/bin/true"))
     tool("systemd-analyze", "verify", str(unit))
+
+
+def test_the_compose_file_of_the_job_has_all_that_its_configuration_names() -> None:
+    folder = DEPLOY / "flink"
+    compose = yaml.safe_load((folder / "compose.yml").read_text(encoding="utf-8"))
+    settings = tomllib.loads((folder / "shiftwatch.toml").read_text(encoding="utf-8"))
+    topics = yaml.safe_load((DEPLOY / "compose" / "compose.yml").read_text(encoding="utf-8"))["services"]["topics"]
+    for name in ("submit", "watch"):
+        service = compose["services"][name]
+        mounts = {target: source for source, target, _ in (each.split(":") for each in service["volumes"])}
+        assert (folder / mounts[service["command"][0]]).resolve() == folder / "shiftwatch.toml"
+        assert {str(Path(stream["reference"]).parent) for stream in settings["streams"].values()} <= mounts.keys()
+        assert settings["server"]["token"] == "${file:/run/secrets/token}"
+        assert service["secrets"] == [*compose["secrets"]] == ["token"]
+    for topic in (settings["sink"]["states"], settings["sink"]["dead_letters"]):
+        assert topic in str(topics["command"])
+    assert compose["services"]["watch"]["ports"] == ["127.0.0.1:8321:8321"]

@@ -1,6 +1,7 @@
 """The manifests fit their schemas, agree with each other, and their configurations open."""
 
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,15 @@ import jsonschema
 import pytest
 import yaml
 
+from monitor.commands.flink_plan import JobPlan
 from monitor.settings import ServerSettings
 from monitor.web.server import serving
 from tests.deploy.parts import DEPLOY, need, opened, prometheus, tool, until
-from tests.web.made_up import Story
+from tests.web.made_up import Story, reference
 
 FOLDER = DEPLOY / "kubernetes"
 KINDS = ("deployment.yaml", "statefulset.yaml")
+WATCHER = "flinkwatch.yaml"
 NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
 LABELS = {"type": "object", "additionalProperties": {"type": "string"}}
 
@@ -103,11 +106,11 @@ def workload(file: str) -> dict[str, Any]:
 def test_the_manifests_fit_the_schemas_of_kubernetes() -> None:
     if importlib.util.find_spec("kubernetes_validate") is None:
         pytest.skip("kubernetes-validate is not installed: pip install '.[deploy]'")
-    files = [str(FOLDER / file) for file in ("shiftwatch.yaml", *KINDS)]
+    files = [str(FOLDER / file) for file in ("shiftwatch.yaml", *KINDS, WATCHER)]
     tool(sys.executable, "-m", "kubernetes_validate", "--strict", *files)
 
 
-@pytest.mark.parametrize("file", KINDS)
+@pytest.mark.parametrize("file", [*KINDS, WATCHER])
 def test_what_a_pod_refers_to_is_there_or_is_made_by_hand(file: str) -> None:
     pod = workload(file)["spec"]["template"]["spec"]
     named = {(one["kind"], one["metadata"]["name"]) for one in manifests("shiftwatch.yaml", file)}
@@ -126,7 +129,7 @@ def test_what_a_pod_refers_to_is_there_or_is_made_by_hand(file: str) -> None:
             assert ("PersistentVolumeClaim", volume["persistentVolumeClaim"]["claimName"]) in named
 
 
-@pytest.mark.parametrize("file", KINDS)
+@pytest.mark.parametrize("file", [*KINDS, WATCHER])
 def test_services_budget_and_policy_mean_its_pods(file: str) -> None:
     spec = workload(file)["spec"]
     labels = spec["template"]["metadata"]["labels"]
@@ -149,11 +152,11 @@ def test_one_pod_is_the_rule_and_the_one_with_state_has_a_disk_and_a_name() -> N
     assert claim["metadata"]["name"] == "state"
 
 
-@pytest.mark.parametrize("file", KINDS)
+@pytest.mark.parametrize("file", [*KINDS, WATCHER])
 def test_the_configuration_of_the_first_pod_opens_and_keeps_state_where_the_disk_is(file: str, tmp_path: Path) -> None:
     spec = workload(file)["spec"]["template"]["spec"]
     (container,) = spec["containers"]
-    path = Path(container["args"][1].replace("$(POD_NAME)", "shiftwatch-0"))
+    path = Path(container["args"][-1].replace("$(POD_NAME)", "shiftwatch-0"))
     loaded = opened(the("ConfigMap", file)["data"][path.name], tmp_path)
     stores = [str(stream.labels.store.parent) for stream in loaded.streams.values() if stream.labels]
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
@@ -220,3 +223,32 @@ def test_the_job_on_flink_fits_the_operator_and_its_cluster_is_told_what_the_tes
     program, configuration = spec["job"]["args"][1:]
     assert f"COPY deploy/flink/{Path(program).name} {program}" in image
     assert Path(configuration).parent.as_posix() in [each["mountPath"] for each in pod["containers"][0]["volumeMounts"]]
+
+
+def test_job_and_watcher_have_one_configuration_and_all_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = the("FlinkDeployment", "flinkdeployment.yaml")["spec"]
+    pods = job["podTemplate"]["spec"], workload(WATCHER)["spec"]["template"]["spec"]
+    (name, path), *others = {
+        (volume["configMap"]["name"], args[-1])
+        for pod, args in zip(pods, (job["job"]["args"], pods[1]["containers"][0]["args"]), strict=True)
+        for volume in pod["volumes"]
+        if "configMap" in volume
+    }
+    assert others == []
+    text = the("ConfigMap", WATCHER, name=name)["data"][Path(path).name]
+    used = set(re.findall(r"\$\{(\w+)\}", text))
+    for pod in pods:
+        (container,) = pod["containers"]
+        assert used <= {each["name"] for each in container["env"]}
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert mounts["configuration"] == str(Path(path).parent)
+        assert f'reference = "{mounts["references"]}/' in text
+    for variable in used:
+        monkeypatch.setenv(variable, "a-long-enough-secret")
+    reference(2).save(tmp_path / "fraud-v3.ref")
+    (tmp_path / "job.toml").write_text(text.replace(mounts["references"], str(tmp_path)), encoding="utf-8")
+    plan = JobPlan(tmp_path / "job.toml")
+    assert plan.sink.states is not None
+    assert plan.config.server is not None

@@ -100,7 +100,18 @@ class FlinkCluster:
     def _start(self, role: str) -> "subprocess.Popen[bytes]":
         self._started += 1
         log = self.folder / f"{role}-{self._started}.log"
-        environment = os.environ | {
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                ["bash", str(_distribution() / "bin" / f"{role}.sh"), "start-foreground"],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,
+            )
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return os.environ | {
             "FLINK_CONF_DIR": str(self.folder / "conf"),
             "FLINK_LOG_DIR": str(self.folder),
             "FLINK_PID_DIR": str(self.folder / "tmp"),
@@ -108,23 +119,24 @@ class FlinkCluster:
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
         }
-        with log.open("wb") as output:
-            return subprocess.Popen(
-                ["bash", str(_distribution() / "bin" / f"{role}.sh"), "start-foreground"],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
 
     def submit(self, config: Path, *options: str) -> str:
         """The id of a job for a configuration."""
-        self.ready()
         command = [str(python()), "-m", "monitor", "flink", "submit", str(config), "--jobmanager", self.address]
-        command += ["--jars", str(HOME / "jars"), "--python", str(python()), *options]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return self._submitted([*command, *options])
+
+    def run_program(self, config: Path, parallelism: int, savepoint: str) -> str:
+        """The same by Flink's own client, which is how its operator for Kubernetes starts a job."""
+        command = ["bash", str(_distribution() / "bin" / "flink"), "run", "-m", self.address]
+        command += ["-p", str(parallelism), "-s", savepoint, "-pyclientexec", str(python())]
+        return self._submitted([*command, "-py", str(_RECOMMENDED.with_name("job.py")), str(config)])
+
+    def _submitted(self, command: list[str]) -> str:
+        self.ready()
+        command += ["--jars", str(HOME / "jars"), "--python", str(python())]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=self._environment)
         assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-        return done.stdout.split()[-1]
+        return re.findall(r"\b[0-9a-f]{32}\b", done.stdout)[-1]
 
     def ask(self, path: str) -> Any:
         """An answer of the REST interface."""

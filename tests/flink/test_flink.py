@@ -169,10 +169,14 @@ class Run:
         time.sleep(10)
         broker.start()
 
-    def rescale(self, parallelism: int) -> None:
-        """Stop with a savepoint, and go on from it with another parallelism."""
+    def on_one_task(self) -> None:
+        """Stop with a savepoint, and go on from it without anything side by side."""
         savepoint = self.cluster.stop(self.job)
-        self.job = self.cluster.submit(self.config, "--savepoint", savepoint, "--parallelism", str(parallelism))
+        self.job = self.cluster.submit(self.config, "--savepoint", savepoint, "--parallelism", "1")
+
+    def on_four_tasks(self) -> None:
+        """The same the other way round, by Flink's own client."""
+        self.job = self.cluster.run_program(self.config, 4, self.cluster.stop(self.job))
 
 
 @pytest.mark.chaos
@@ -183,12 +187,13 @@ def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
     world, rng = SpreadWorld(EVENTS), random.Random(1)
     run, feed, replay = begun(world, cluster, kafka, tmp_path)
     with closing(Watcher(run.config)) as watcher:
+        found = watcher.found(STREAM)
         disturbances = (
             run.kill_python,
             run.kill_task_manager,
-            lambda: run.rescale(1),
+            run.on_one_task,
             run.outage,
-            lambda: run.rescale(4),
+            run.on_four_tasks,
             run.freeze_python,
         )
         for number, disturb in enumerate(disturbances, start=1):
@@ -201,6 +206,7 @@ def test_windows_on_flink_are_those_of_a_replay_each_once_whatever_is_killed(
         whole = [result for result in want if b'"segment":""' in result]
         wait_until(lambda: watcher.shown(STREAM) == whole[-1], "the last window to be shown")
         assert len(watcher.remembered(STREAM)) == len(whole)
+        assert watcher.windows == len(whole) - found
     assert 0 < sum(b'"sampled"' in result for result in want) < len(want)
     places = Counter(record.key for record in read(kafka.bootstrap, "dead"))
     assert len(places) == world.rejected

@@ -66,6 +66,15 @@ class Watcher:
         """Its windows."""
         return list(json.loads(answer(f"{self.address}/api/streams/{stream}/windows?limit=1000")))
 
+    def found(self, stream: str) -> int:
+        """How many windows there were when it began, of which at least one is awaited: it does not count them."""
+        wait_until(lambda: self.shown(stream) != b"", "a window that is shown")
+        while True:
+            counted = self.windows
+            there = len(self.remembered(stream))
+            if self.windows == counted:
+                return there - counted
+
     def stop(self) -> int:
         """As an operator does; its exit code."""
         self._process.terminate()

@@ -26,6 +26,7 @@ _SIGNATURES = {
     "rd_kafka_mock_topic_create": (_INT, (_POINTER, _TEXT, _INT, _INT)),
     "rd_kafka_mock_broker_set_down": (_INT, (_POINTER, ctypes.c_int32)),
     "rd_kafka_mock_broker_set_up": (_INT, (_POINTER, ctypes.c_int32)),
+    "rd_kafka_mock_broker_set_rtt": (_INT, (_POINTER, ctypes.c_int32, _INT)),
     "rd_kafka_mock_partition_set_leader": (_INT, (_POINTER, _TEXT, ctypes.c_int32, ctypes.c_int32)),
     "rd_kafka_mock_coordinator_set": (_INT, (_POINTER, _TEXT, _TEXT, ctypes.c_int32)),
     "rd_kafka_mock_partition_delete_records": (_INT, (_POINTER, _TEXT, ctypes.c_int32, ctypes.c_int64)),
@@ -72,6 +73,9 @@ class MockCluster:
 
     def broker_up(self, broker: int) -> None:
         self._call("broker_set_up", broker)
+
+    def answer_after(self, broker: int, milliseconds: int) -> None:
+        self._call("broker_set_rtt", broker, milliseconds)
 
     def set_leader(self, topic: str, partition: int, broker: int) -> None:
         self._call("partition_set_leader", topic.encode(), partition, broker)

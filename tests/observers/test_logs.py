@@ -2,12 +2,14 @@
 
 import json
 import logging
+from dataclasses import replace
 
 import pytest
 
 from monitor.observers.logs import Totals, log, logging_to_stderr
 from monitor.observers.terminal import LiveTable
-from monitor.service.notices import BatchTaken, Listening, Reassigned
+from monitor.service.notices import BatchTaken, Listening, Reassigned, RecordsRejected, WindowPublished
+from tests.web.made_up import Story
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
@@ -72,6 +74,27 @@ def test_the_last_line_counts_what_no_window_told_of(capsys: pytest.CaptureFixtu
     del line["time"]
     counts = {"events": 12, "windows": 0, "late": 10, "rejected": 6, "not-json": 6}
     assert line == {"level": "info", "message": "ended"} | counts
+
+
+def test_what_others_publish_is_counted_by_the_last_line_and_the_live_table(capsys: pytest.CaptureFixture[str]) -> None:
+    story, totals, table = Story(), Totals(), LiveTable()
+    story.window()
+    whole = WindowPublished(story.last.reading)
+    story.window(segment="be")
+    segment = WindowPublished(replace(whole.reading, key=replace(story.key, segment="be")))
+    happenings = [whole, segment, RecordsRejected({("made-up", "not-json"): 3})]
+    for happening in happenings:
+        totals(happening)
+        table(happening)
+    with logging_to_stderr("json", "info"):
+        totals.log()
+    (line,) = said(capsys)
+    del line["time"]
+    events, late = whole.reading.events + whole.reading.sampled_out, whole.reading.late
+    counts = {"events": events, "windows": 2, "late": late, "rejected": 3, "not-json": 3}
+    assert line == {"level": "info", "message": "ended"} | counts
+    assert events > 0
+    assert f"{events:,} events, 0 in open windows, {late:,} late, 3 rejected" in str(table.__rich__().caption)
 
 
 @pytest.mark.parametrize(("rejected", "late", "level"), [(3, 0, "warning"), (0, 2, "warning"), (0, 0, "info")])

@@ -80,7 +80,8 @@ def test_no_predictions_leave_the_source_priors() -> None:
 
 
 def test_ties_between_predictions_are_shared() -> None:
-    np.testing.assert_allclose(counting.counts(np.array([[0.5, 0.5, 0.0], [0.1, 0.2, 0.7]])), [0.5, 0.5, 1.0])
+    shared = counting.predictions(np.array([[0.5, 0.5, 0.0], [0.1, 0.2, 0.7]]))
+    np.testing.assert_allclose(shared, [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
 
 
 @given(

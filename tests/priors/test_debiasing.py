@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from monitor import Reference
 from monitor.arrays import Vector
 from monitor.priors import DEFAULT, ESTIMATORS, PriorEstimate, solve
+from monitor.tolerances import DOUBT, LEAST_DOUBT
 from monitor.windows import Window
 from tests.bench.papers.esuli import HARD
 from tests.bench.papers.esuli_runs import World
@@ -38,6 +39,24 @@ def test_where_posteriors_are_wrong_more_events_lead_to_the_truth() -> None:
 def test_where_they_are_right_it_is_em_but_for_chance() -> None:
     found = mean_errors(0.0, 20_000, 1_000)
     assert found["em-debiased"] < 1.03 * found["em"] < found["retargeted"]
+
+
+def test_it_is_drawn_as_the_formula_says_though_most_windows_need_not_know_how_sure_the_other_is() -> None:
+    certain, drawn = 0, 0
+    for seed in range(40):
+        both, _ = answers((0.0, 0.3)[seed % 2], 2_000, 500, seed)
+        em, other = both["em"], both["retargeted"]
+        of_em = em.standard_errors**2 - em.bias**2
+        of_other = np.maximum(other.standard_errors**2, of_em)
+        squares = (other.priors - em.priors) ** 2
+        beyond = max((squares - DOUBT**2 * np.maximum(of_other - of_em, LEAST_DOUBT * of_em)).sum(), 0.0)
+        share = beyond / (beyond + of_other.sum())
+        want = em.priors + share * (other.priors - em.priors)
+        np.testing.assert_allclose(both["em-debiased"].priors, want, rtol=1e-12)
+        certain += squares.sum() <= DOUBT**2 * LEAST_DOUBT * of_em.sum()
+        drawn += share > 0
+    assert certain > 5
+    assert drawn > 5
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.3, 0.6])

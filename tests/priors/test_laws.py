@@ -56,6 +56,19 @@ def test_the_answer_lies_on_the_simplex_and_inside_its_interval(name: str) -> No
     assert not any(array.flags.writeable for array in (found.priors, found.lower, found.upper))
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_what_estimators_share_of_a_window_is_what_each_alone_makes_of_it(classes: int) -> None:
+    g, x = events(classes)
+    g = np.concatenate([g, np.zeros((2, classes)), np.full((3, classes), 1 / classes)])
+    x = np.concatenate([x, np.zeros((5, x.shape[1]))])
+    shared = Window.of(g, x)
+    for entry in [entry for entry in ESTIMATORS.values() if entry.applies_to(classes, features=True)]:
+        among, alone = entry(shared, reference(classes)), estimate(entry.name, g, x)
+        np.testing.assert_array_equal(among.priors, alone.priors)
+        np.testing.assert_array_equal(among.upper, alone.upper)
+        assert among.dropped == alone.dropped
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in {"cc", "pcc", "cde", "em-stopped"}])
 def test_a_consistent_method_comes_close_to_the_truth(name: str) -> None:
     found = estimate(name, *events(classes_of(name)))

@@ -6,7 +6,7 @@ import pytest
 from monitor.shifts import fit
 from monitor.shifts.moments import Moments
 from monitor.shifts.novelty import novelty
-from monitor.shifts.prepared import prepare
+from monitor.shifts.prepared import mapped_rows, prepare
 from monitor.shifts.projections import unskewed
 from monitor.shifts.window_view import look
 from monitor.tolerances import FIT_RIDGE
@@ -95,7 +95,8 @@ def test_a_look_at_the_window_is_the_mean_of_its_rows():
     sample = reference.sample
     window = worlds.window(1000, 1)
     rows = type(window).of(sample.posteriors, sample.features)
-    assert look(rows, ready).mean == pytest.approx(ready.rows.mean(axis=0) / ready.moments.scale, abs=1e-5)
+    expected = mapped_rows(sample, ready).mean(axis=0) / ready.moments.scale
+    assert look(rows, ready).mean == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_reference_is_prepared_once():

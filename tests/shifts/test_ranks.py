@@ -118,7 +118,7 @@ def test_the_sums_of_rank_polynomials_are_those_value_by_value(reference, window
     labels = np.zeros(ordered.size, dtype=np.int64)
     column = SortedColumn.of("x", ordered, labels, np.array([float(ordered.size)]), np.zeros(1))
     expected = rank_polynomials(column.places.twice_mid_ranks(window), ordered.size).sum(axis=1)
-    found = polynomial_sums(place(column.places, window[None]), KnownColumns((column,)).kept)
+    found = polynomial_sums(place(column.places, window[None]), KnownColumns.of([column]).kept)
     assert np.allclose(found[0], expected, atol=1e-9)
 
 

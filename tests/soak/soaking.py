@@ -17,6 +17,7 @@ import numpy as np
 
 from monitor.version import __version__
 from tests.processes import wait_until
+from tests.soak import level
 from tests.soak.footprint import Footprint
 from tests.soak.media import Medium, OnFiles, OnKafka, Tally
 from tests.soak.plan import Events, Plan
@@ -62,6 +63,12 @@ class Soak:
 
     def second_half(self, medium: str) -> list[Sample]:
         return [one for one in self.samples if one.medium == medium and one.seconds >= self.seconds / 2]
+
+    def last_quarters(self, medium: str) -> tuple[list[Footprint], list[Footprint]]:
+        """What the service on it took in the third quarter, and in the last."""
+        samples, last = self.second_half(medium), 0.75 * self.seconds
+        third = [one.footprint for one in samples if one.seconds < last]
+        return third, [one.footprint for one in samples if one.seconds >= last]
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps({"version": __version__, **asdict(self)}), encoding="utf-8")
@@ -305,17 +312,9 @@ def _judge_messages(soak: Soak, events: Events, services: Mapping[str, Sequence[
 def _judge_footprints(soak: Soak) -> None:
     """Level memory, and nothing left open, of what was left alone."""
     for name in ("files", "kafka"):
-        growth, allowed = growth_mb(soak, name), allowed_mb(soak)
-        if growth > allowed:
-            soak.faults.append(f"{name}: memory grew by {growth:.1f} MB in the second half, {allowed:.1f} MB allowed")
-        for what in ("descriptors", "threads"):
-            before, after = least(soak, name, what)
-            if after > before + FIRST_NEEDED:
-                soak.faults.append(f"{name}: {what} went from {before} to {after}")
+        soak.faults += [f"{name}: {fault}" for fault in level.faults(soak.last_quarters(name), allowed_mb(soak))]
 
 
-FIRST_NEEDED = 4
-"""Descriptors or threads of connections that are made when they are first needed."""
 MB_PER_MILLION = 1.0
 """Events: what may be left behind in the second half."""
 
@@ -324,18 +323,3 @@ def allowed_mb(soak: Soak) -> float:
     """Of growth in the second half, on either medium."""
     resident = max(one.footprint.loop_mb + one.footprint.workers_mb for one in soak.samples)
     return max(soak.plan.steps * resident, MB_PER_MILLION * soak.events / 2e6)
-
-
-def growth_mb(soak: Soak, medium: str) -> float:
-    """Of resident memory from the middle to the end, fitted."""
-    samples = soak.second_half(medium)
-    seconds = np.array([one.seconds for one in samples])
-    resident = np.array([one.footprint.loop_mb + one.footprint.workers_mb for one in samples])
-    return float(np.polyfit(seconds, resident, 1)[0] * (seconds[-1] - seconds[0]))
-
-
-def least(soak: Soak, medium: str, what: str) -> tuple[int, int]:
-    """The least of the third quarter and of the last: what is left open raises it, what opens and closes does not."""
-    found = [getattr(one.footprint, what) for one in soak.second_half(medium)]
-    middle = len(found) // 2
-    return min(found[:middle]), min(found[middle:])

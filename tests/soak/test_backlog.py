@@ -12,9 +12,9 @@ from tests.soak.plan import Events, Plan
 from tests.soak.service import Soaked
 
 WINDOWS = 12
-MOST_MB = 1_100.0
+MOST_MB = 750.0
 """Of loop and worker: sixty references with two segments each, ready for windows, and what is known over windows: some
-15 MB a stream, and 200 MB whatever is watched."""
+6 MB a stream, and 160 MB whatever is watched."""
 
 
 @pytest.mark.chaos

@@ -10,6 +10,8 @@ from tests.bench.streams.table import Table
 
 INCH = 2.54
 HALF = 0.5
+TOUCHED = 0.5
+"""Of a window's values are changed at least; missing ones count."""
 PRIOR = 0.2
 NEIGHBOURS = 8
 """Windows' lengths to either side from which the events of the class that rises are taken, the nearest first."""
@@ -35,13 +37,13 @@ def _half_deviation(table: Table, at: slice, turn: int) -> Shifted | None:
 
 
 def _changed(table: Table, at: slice, turn: int, change: Callable[[Matrix, float], Matrix]) -> Shifted | None:
-    numbers = table.numbers
-    if not numbers.size:
-        return None
-    j = int(numbers[turn % numbers.size])
-    rows = table.rows[at].copy()
-    rows[:, j] = change(rows[:, j], float(np.nanstd(table.rows[table.fifth : 2 * table.fifth, j])))
-    return Shifted(rows, table.labels[at], table.features[j].name)
+    """Features are passed over that it hardly touches: an amount of snow is 0 in whatever unit."""
+    for j in np.roll(table.numbers, -turn).tolist():
+        rows = table.rows[at].copy()
+        rows[:, j] = change(rows[:, j], float(np.nanstd(table.rows[table.fifth : 2 * table.fifth, j])))
+        if np.count_nonzero(rows[:, j] != table.rows[at, j]) >= TOUCHED * len(rows):
+            return Shifted(rows, table.labels[at], table.features[j].name)
+    return None
 
 
 def _prior(table: Table, at: slice, turn: int) -> Shifted | None:

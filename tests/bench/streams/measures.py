@@ -25,11 +25,16 @@ LEAST = 5
 class Rule(msgspec.Struct, frozen=True):
     """How one rule estimates the shares of classes."""
 
-    error: float
-    """Mean absolute error over windows and classes."""
+    errors: tuple[float, ...]
+    """Of each window, the mean absolute one over the classes."""
     coverage: float | None = None
     """Of its intervals, over windows and classes."""
     width: float | None = None
+
+    @property
+    def error(self) -> float:
+        """Mean absolute error over windows and classes."""
+        return float(np.mean(self.errors))
 
 
 class Score(msgspec.Struct, frozen=True):
@@ -107,7 +112,7 @@ def with_labels(watched: Watched, reference: Reference, seen: Sequence[Seen]) ->
 
 
 def _rule(seen: Sequence[Seen], share: Callable[[int], Vector]) -> Rule:
-    return Rule(float(np.mean([np.abs(share(t) - one.truth).mean() for t, one in enumerate(seen)])))
+    return Rule(tuple(float(np.abs(share(t) - one.truth).mean()) for t, one in enumerate(seen)))
 
 
 def _published(seen: Sequence[Seen]) -> Rule:
@@ -124,7 +129,8 @@ def _interval(seen: Sequence[Seen], estimates: Sequence[PriorEstimate]) -> Rule:
         np.array([getattr(one, name) for one in estimates]) for name in ("priors", "lower", "upper")
     )
     inside = (lower <= truths + 1e-12) & (truths <= upper + 1e-12)
-    return Rule(float(np.abs(priors - truths).mean()), float(inside.mean()), float((upper - lower).mean()))
+    errors = np.abs(priors - truths).mean(axis=1)
+    return Rule(tuple(errors.tolist()), float(inside.mean()), float((upper - lower).mean()))
 
 
 def harm(watched: Watched, seen: Sequence[Seen]) -> tuple[dict[str, Score], float]:

@@ -4,17 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from monitor.assessment.verdict import Verdict, verdicts
 from tests.bench import tables
+from tests.bench.streams.claims import CHANCE, claims
 from tests.bench.streams.injected import INJECTED
 from tests.bench.streams.measures import Figures, Rule, Score
 from tests.bench.streams.watched import Tally
-
-CALM_MOVED = 0.03
-"""Of calm windows may have another verdict than `stable`."""
-UNEXPLAINED = 0.03
-WITH_LABELS = 1.05
-WITHOUT_LABELS = 1.3
-"""Times the error of the best simple rule."""
-COVERAGE = 0.9
 
 
 def page(cells: Sequence[Figures], command: str, missing: Sequence[str], law: str) -> str:
@@ -34,7 +27,9 @@ def page(cells: Sequence[Figures], command: str, missing: Sequence[str], law: st
     return "\n".join(
         [
             *lines,
-            tables.claims(_claims(cells)),
+            tables.claims(claims(cells)),
+            CHANCE,
+            "",
             "## Streams",
             "",
             tables.markdown(
@@ -180,66 +175,3 @@ def _mean(scores: Sequence[Score]) -> str:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None or share != share else f"{100 * share:.1f}"  # noqa: PLR0124 - not a number
-
-
-def _claims(cells: Sequence[Figures]) -> Iterable[tuple[str, bool, str]]:
-    """What is wanted of the monitor, and the worst cell."""
-    calm = [(one.calm["as it is"].moved, one) for one in cells if one.calm]
-    yield _worst(f"calm blocks: at most {CALM_MOVED:.0%} not stable", calm, CALM_MOVED)
-    odd = [(one.calm["as it is"].share(Verdict.UNEXPLAINED), one) for one in cells if one.calm]
-    yield _worst(f"calm blocks: at most {UNEXPLAINED:.0%} unexplained", odd, UNEXPLAINED)
-    lately = [(Tally(one.verdicts["recent"], 0), one) for one in cells if "recent" in one.verdicts]
-    moved = [(tally.moved, one) for tally, one in lately]
-    yield _worst(f"stream against the recent normal: at most {CALM_MOVED:.0%} not stable", moved, CALM_MOVED)
-    yield _harm_claim(cells)
-    yield _worst(
-        f"prevalence without labels: at most {WITHOUT_LABELS} x the best simple rule",
-        [(_ratio(one.without_labels, "published"), one) for one in cells],
-        WITHOUT_LABELS,
-    )
-    yield _worst(
-        f"prevalence with labels two windows late: at most {WITH_LABELS} x the best simple rule",
-        [(_ratio(one.with_labels | _simple(one.without_labels), "published"), one) for one in cells],
-        WITH_LABELS,
-    )
-    for title, of in RULES.items():
-        covered = [(of(one)["published"].coverage, one) for one in cells if of(one)]
-        yield _worst(f"prevalence {title.lower()}: coverage at least {COVERAGE}", covered, COVERAGE, least=True)
-
-
-def _harm_claim(cells: Sequence[Figures]) -> tuple[str, bool, str]:
-    """Over the cells in which every score has an AUC."""
-    judged = [one.harm for one in cells if one.harm and all(score.auc is not None for score in one.harm.values())]
-    if not judged:
-        return "harm: a larger mean AUC than CBPE, KS counts and the fit's effect", False, "no stream could say"
-    means = {name: sum(harm[name].auc or 0.0 for harm in judged) / len(judged) for name in judged[0]}
-    best = max(means, key=lambda name: means[name])
-    figures = ", ".join(f"{name} {mean:.2f}" for name, mean in means.items())
-    return "harm: a larger mean AUC than CBPE, KS counts and the fit's effect", best == "harm", figures
-
-
-def _simple(rules: dict[str, Rule]) -> dict[str, Rule]:
-    """Those that are not the monitor's own."""
-    return {name: rule for name, rule in rules.items() if name != "published"}
-
-
-def _ratio(rules: dict[str, Rule], name: str) -> float | None:
-    if name not in rules:
-        return None
-    simple = [rule.error for rule in _simple(rules).values()]
-    return rules[name].error / min(simple) if simple and min(simple) > 0 else None
-
-
-def _worst(
-    claim: str, values: Sequence[tuple[float | None, Figures]], limit: float, *, least: bool = False
-) -> tuple[str, bool, str]:
-    known = [(value, one) for value, one in values if value is not None]
-    if not known:
-        return claim, False, "no stream could say"
-    held = sum(value >= limit if least else value <= limit for value, _ in known)
-    value, one = (min if least else max)(known, key=lambda pair: pair[0])
-    return (
-        claim,
-        held == len(known),
-        f"{held} of {len(known)} cells; the worst is {value:.3g} ({', '.join(_name(one))})",
-    )

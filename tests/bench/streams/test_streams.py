@@ -3,20 +3,25 @@
 import gzip
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from monitor.arrays import Vector
 from monitor.ports.schema import Feature
 from tests.bench.streams import __main__ as bench
 from tests.bench.streams.cells import cell
+from tests.bench.streams.claims import CHANGES, claims
+from tests.bench.streams.injected import INJECTED
 from tests.bench.streams.made import KINDS, made_up
-from tests.bench.streams.measures import auc, spearman
+from tests.bench.streams.measures import Figures, Rule, auc, spearman
 from tests.bench.streams.models import MODELS, trained
 from tests.bench.streams.page import page
 from tests.bench.streams.table import LEAST_ROWS, Table, from_file
 from tests.bench.streams.text import UnusableError
+from tests.bench.streams.watched import Tally
 
 ROWS = 1_200
 RNG = np.random.default_rng(1)
@@ -183,3 +188,69 @@ def test_the_auc_of_a_score_is_the_chance_that_it_ranks_two_windows_right() -> N
     assert auc(np.arange(12.0), np.zeros(12)) is None
     assert spearman(np.arange(12.0), np.arange(12.0) ** 3) == pytest.approx(1)
     assert spearman(np.zeros(12), np.arange(12.0)) is None
+
+
+def figures(moved: int, windows: int = 30, stream: str = "one", **fields: object) -> Figures:
+    tally = Tally({"stable": windows - moved, "unexplained": 0, "covariate-shift": moved}, 0)
+    given: dict[str, object] = {
+        **dict.fromkeys(["rows", "classes", "features", "block", "held", "windows", "harmed", "window_ms"], 1),
+        **{"stream": stream, "model": "m", "remarks": (), "reference_s": 1.0, "harm": {}},
+        "power": {"reference": {"unit": Tally({}, 0)}},
+        **{"verdicts": {"recent": tally.verdicts}, "calm": {"as it is": tally}},
+        **{"without_labels": {}, "with_labels": {}},
+    }
+    return Figures(**given | fields)  # type: ignore[arg-type]
+
+
+def held(cells: list[Figures], claim: str) -> bool:
+    return next(holds for what, holds, _ in claims(cells) if claim in what)
+
+
+def test_a_claim_fails_where_one_cell_is_beyond_chance_or_all_together_are_beyond_the_bound() -> None:
+    calm = "calm blocks: at most 3% not stable"
+    by_chance = [figures(2), *[figures(0)] * 3]
+    assert held(by_chance, calm)
+    assert not held([figures(6), *[figures(0)] * 10], calm)  # .2 of thirty windows is no chance
+    assert not held([figures(2)] * 4, calm)  # each could be, but not all
+
+
+def test_a_change_of_regime_is_no_false_alarm_but_has_to_be_told() -> None:
+    recent, told = "against the recent normal", "change of regime"
+    assert held([figures(0), figures(20, stream=CHANGES)], recent)
+    assert not held([figures(20)], recent)
+    assert held([figures(3, stream=CHANGES)], told)
+    assert not held([figures(0, stream=CHANGES)], told)
+
+
+def test_an_error_above_the_bound_counts_where_the_windows_agree_on_it() -> None:
+    few, claim = np.linspace(0.01, 0.03, 12), "prevalence without labels"
+
+    def cell_of(published: Vector) -> Figures:
+        rules = {"published": Rule(tuple(published), 1.0), "reference share": Rule(tuple(few))}
+        return figures(0, without_labels=rules, with_labels=rules)
+
+    within = [cell_of(few)] * 20
+    assert not held([cell_of(3 * few), *within], claim)
+    assert held([cell_of(few[::-1] + np.where(few > 0.025, 0.06, 0.0)), *within], claim)  # four odd windows of twelve
+
+
+def test_a_unit_that_is_named_in_too_few_windows_is_told() -> None:
+    def named(windows: int) -> Figures:
+        return figures(0, power={"reference": {"unit": Tally({"covariate-shift": 30}, windows)}})
+
+    claim = "a changed unit"
+    assert held([named(30), named(17)], claim)
+    assert not held([named(30), named(6)], claim)
+
+
+def test_a_unit_is_changed_where_it_changes_something() -> None:
+    stream = made_up("exchangeable", blocks=20)
+    rows = stream.rows.copy()
+    rows[::3, 0] = 1.0
+    rows[200:400, 0] = 0.0
+    unit = INJECTED["unit"]
+    dry = unit(replace(stream, rows=rows), slice(200, 400), 0)
+    wet = unit(replace(stream, rows=rows), slice(400, 600), 0)
+    assert dry is not None
+    assert wet is not None
+    assert (dry.feature, wet.feature) == ("x1", "x0")
