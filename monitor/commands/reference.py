@@ -114,6 +114,8 @@ def _build(given: argparse.Namespace) -> int:
             progress.update(task, description=what, completed=done, total=of)
 
         if holds_predictions(given.holdout):
+            if given.season_inputs:
+                raise InputError("--season-inputs: of classifiers only; a regressor's inputs are held against any time")
             lines = LineCount(given.lines, given.lines_most)
             regression = build_regression(
                 given.holdout, wanted, seed=given.seed, lines=lines, facts=facts, advance=advance

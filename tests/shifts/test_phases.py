@@ -71,6 +71,12 @@ def test_a_block_has_no_part_in_what_is_usual_at_its_time_nor_have_its_neighbour
     np.testing.assert_allclose(together.sum(axis=1), 1.0)
 
 
+def test_where_all_blocks_of_a_phase_are_of_one_stretch_each_is_held_against_the_others_of_it() -> None:
+    together = mates(stretch=np.zeros(PHASES * DAYS, dtype=np.int64)).together
+    assert not np.diag(together).any()
+    assert together[0, PHASES] == pytest.approx(1 / (DAYS - 1))
+
+
 def test_blocks_that_are_held_against_their_phase_are_correlated_as_is_said() -> None:
     rng = np.random.default_rng(3)
     even = np.full(PHASES * DAYS, 100)
