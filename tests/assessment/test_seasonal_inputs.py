@@ -31,32 +31,34 @@ def busy(hour):
     return round(EVENTS * 10 ** ((1 + np.cos(2 * np.pi * (hour % 24 - 14) / 24)) / 2))
 
 
-def hour_of_events(hour, rng, more=0.0, *, events=EVENTS, daily=DAILY):
+def hour_of_events(hour, rng, more=0.0, *, events=EVENTS, daily=DAILY, noise=0.15):
     """The last two inputs follow the hour, and no hour is quite as it was the day before."""
     labels = rng.choice(3, size=events, p=[0.4, 0.3, 0.3])
     x = worlds.features(labels, rng)
     angle = 2 * np.pi * (hour % 24) / 24
     scores = worlds.posteriors(x)
-    x[:, 2] += daily * np.sin(angle) + 0.15 * rng.normal() + more
-    x[:, 3] += daily * np.cos(angle) + 0.15 * rng.normal()
+    x[:, 2] += daily * np.sin(angle) + noise * rng.normal() + more
+    x[:, 3] += daily * np.cos(angle) + noise * rng.normal()
     return scores, x, labels
 
 
-def hours_of_events(hours, rng, events, daily=DAILY):
-    parts = [hour_of_events(hour, rng, events=events(hour), daily=daily) for hour in hours]
+def hours_of_events(hours, rng, events, *, daily=DAILY, noise=0.15):
+    parts = [hour_of_events(hour, rng, events=events(hour), daily=daily, noise=noise) for hour in hours]
     times = np.concatenate([hour * HOUR + np.arange(len(part[2])) for hour, part in zip(hours, parts, strict=True)])
     return (*(np.concatenate(part) for part in zip(*parts, strict=True)), times)
 
 
 @cache
-def reference(season, ignored=(), days=DAYS, events=lambda _: EVENTS, daily=DAILY):
-    scores, rows, labels, times = hours_of_events(range(days * 24), np.random.default_rng(3), events, daily)
+def reference(season, ignored=(), days=DAYS, *, events=lambda _: EVENTS, daily=DAILY, noise=0.15):
+    scores, rows, labels, times = hours_of_events(
+        range(days * 24), np.random.default_rng(3), events, daily=daily, noise=noise
+    )
     return worlds.cheaply(SCHEMA, scores, labels, rows, cut("1h", labels.size, times, season)).ignoring(ignored)
 
 
-def window(hour, seed=0, more=0.0, at=None, events=EVENTS):
+def window(hour, seed=0, more=0.0, at=None, *, events=EVENTS, noise=0.15):
     """Of that many events; as if it were at another hour."""
-    scores, x, _ = hour_of_events(hour, np.random.default_rng([seed, hour]), more, events=events)
+    scores, x, _ = hour_of_events(hour, np.random.default_rng([seed, hour]), more, events=events, noise=noise)
     start = (LATER * 24 + (hour if at is None else at)) * HOUR
     return replace(Window.of(scores, x), key=WindowKey("hours", "", start, start + HOUR))
 
@@ -83,6 +85,12 @@ def test_nor_are_half_days_of_which_most_events_come_at_noon() -> None:
 
 def test_nor_are_the_hours_of_a_hold_out_of_few_days() -> None:
     assert not_stable([window(hour, 5) for hour in range(24)], reference(FOLLOWED, days=4)) <= 2
+
+
+def test_nor_are_long_ones_of_a_stream_whose_days_are_alike() -> None:
+    """Nothing but sampling: that of the four blocks of an hour is sixteen times that of the window."""
+    held = reference(FOLLOWED, days=4, noise=0.0)
+    assert not_stable([window(hour, 7, events=64 * EVENTS, noise=0.0) for hour in range(24)], held) <= 2
 
 
 def test_less_of_a_shift_is_seen_where_it_is_known_what_is_usual_at_the_hour() -> None:
