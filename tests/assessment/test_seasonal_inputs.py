@@ -13,6 +13,8 @@ from monitor.assessment.verdict import Verdict
 from monitor.errors import InputError
 from monitor.ports.schema import Feature, StreamSchema
 from monitor.reference.blocks import Seasonal, cut
+from monitor.shifts import prepare
+from monitor.shifts.fit import block_matches
 from monitor.windows import WindowKey
 from monitor.windows.window import Window
 from tests.assessment import worlds
@@ -91,6 +93,12 @@ def test_nor_are_long_ones_of_a_stream_whose_days_are_alike() -> None:
     """Nothing but sampling: that of the four blocks of an hour is sixteen times that of the window."""
     held = reference(FOLLOWED, days=4, noise=0.0)
     assert not_stable([window(hour, 7, events=64 * EVENTS, noise=0.0) for hour in range(24)], held) <= 2
+
+
+def test_the_law_of_blocks_has_the_degrees_that_their_phases_leave() -> None:
+    matches = block_matches(prepare(reference(FOLLOWED)).seasonal.moments)
+    number = matches.statistics.size
+    assert matches.law.degrees <= min(number - 24, number / 4)
 
 
 def test_less_of_a_shift_is_seen_where_it_is_known_what_is_usual_at_the_hour() -> None:
