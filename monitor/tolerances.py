@@ -785,3 +785,15 @@ LEVEL_REACH = 1.65
 # The chance that all values of a window are the same, by the share of the commonest in the reference: below it, a
 # column with one value only is called constant. A flag that is raised once in 10,000 events is not called so.
 CONSTANT_BY_CHANCE = 1e-3
+
+# Phases of a season at which something may be usual of inputs: of 100 blocks each has four then. What came on fewer
+# days is not known well enough: a block is held against the others of its phase, and those are to be three.
+INPUT_PHASES = 24
+FEWEST_OF_PHASE = 4
+
+# How much of a window's events have to lie at times of which it is known what is usual.
+KNOWN_TIME = 0.9
+
+# Of how much blocks differ by goes with the season: what is less is no season to speak of, and inputs are held against
+# any time.
+LEAST_EXPLAINED = 0.1

@@ -235,6 +235,7 @@ def _assessed(
     alone = scores_alone(diagnosis.seen, ready)
     leaves = left_by_one_feature(len(reference.classes), alone=alone)
     unsure = () if verdict is Verdict.STABLE else reasons.short_hold_out(reference.blocks)
+    words += reasons.season_of_inputs(reference.blocks, diagnosis)
     assessment = _assessment(calibrated, reference, estimates, verdict, (*remarks, *words, *unsure, *mix.why))
     return replace(
         assessment,

@@ -34,6 +34,15 @@ def short_hold_out(blocks: Blocks | None) -> tuple[str, ...]:
     return (f"{length}: what changes more slowly by nature was not in it, and this may be such a change",)
 
 
+def season_of_inputs(blocks: Blocks | None, diagnosis: Diagnosis) -> tuple[str, ...]:
+    """What inputs were held against, where they follow a season."""
+    if blocks is None or blocks.seasonal is None:
+        return ()
+    if diagnosis.seasonal:
+        return ("features and scores are held against what is usual of them at this time",)
+    return ("what is usual of features and scores at this time is not known: they are held against the whole hold-out",)
+
+
 def reasons(
     verdict: Verdict,
     diagnosis: Diagnosis,

@@ -115,12 +115,17 @@ def against_recent(
 
 
 def examined_by(reference: AssessedReference) -> Callable[[Assessment], Examined | None]:
-    """What windows are examined by; None for one with too few events or without features."""
+    """What windows are examined by; None for one with too few events or without features, or of a time of which it is
+    not known what is usual of inputs that follow a season."""
     features = tuple(profile.feature.name for profile in reference.features)
 
     def examine(assessment: Assessment) -> Examined | None:
-        of_reference = lens(prepare(reference))
-        profile = of_reference.profile(assessment.mean, assessment.events)
+        key = assessment.key
+        ready = prepare(reference.timed(key))
+        ready = ready.seasonal or ready
+        when = None if ready.hold_out is None else ready.hold_out.when(key.start, key.end)
+        of_reference = lens(ready)
+        profile = of_reference.profile(assessment.mean, assessment.events, when)
         return None if profile is None else Examined(profile, begun(of_reference), assessment.classes, features)
 
     return examine

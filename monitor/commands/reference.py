@@ -63,6 +63,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="24h, 7d or 1y: hold the class mix against that of the same time of the day, week or year; with --block",
     )
     build.add_argument(
+        "--season-inputs", action="store_true", help="hold features and scores against the same time too; with --season"
+    )
+    build.add_argument(
         "--lines", type=int, metavar="K", help="of a regressor: linear regressions in the relation (default: by BIC)"
     )
     build.add_argument("--lines-most", type=int, default=5, metavar="K", help="and the most that BIC may choose (5)")
@@ -88,11 +91,13 @@ def _build(given: argparse.Namespace) -> int:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     from monitor.priors import DEFAULT
-    from monitor.reference import Kinds, LineCount, Wanted, build, build_regression, holds_predictions
+    from monitor.reference import Kinds, LineCount, Seasonal, Wanted, build, build_regression, holds_predictions
     from monitor.web.preflight_page import page as render
 
     if given.season is not None and given.block is None:
         raise InputError("--season: say --block too, the length of the windows to come, such as 1h")
+    if given.season_inputs and given.season is None:
+        raise InputError("--season-inputs: say --season too, such as 24h")
     page, data = _report_places(given.holdout, given.out)
     classes = tuple(name.strip() for name in given.classes.split(",") if name.strip())
     kinds = Kinds(tuple(given.category), tuple(given.number), tuple(given.ignore))
@@ -109,6 +114,8 @@ def _build(given: argparse.Namespace) -> int:
             progress.update(task, description=what, completed=done, total=of)
 
         if holds_predictions(given.holdout):
+            if given.season_inputs:
+                raise InputError("--season-inputs: of classifiers only; a regressor's inputs are held against any time")
             lines = LineCount(given.lines, given.lines_most)
             regression = build_regression(
                 given.holdout, wanted, seed=given.seed, lines=lines, facts=facts, advance=advance
@@ -124,7 +131,7 @@ def _build(given: argparse.Namespace) -> int:
             estimator=given.estimator or DEFAULT,
             facts=facts,
             block=None if given.block is None else _block(given.block, given.stream),
-            season=given.season,
+            season=None if given.season is None else Seasonal(given.season, given.season_inputs),
             advance=advance,
             progress=work,
         )

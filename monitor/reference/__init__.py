@@ -2,6 +2,7 @@
 
 from monitor.reference.atoms import largest_atom
 from monitor.reference.base import FiledReference
+from monitor.reference.blocks import Seasonal
 from monitor.reference.building import build
 from monitor.reference.building_regressor import build_regression
 from monitor.reference.classifier import Reference
@@ -16,6 +17,7 @@ __all__ = [
     "LineCount",
     "Reference",
     "RegressionReference",
+    "Seasonal",
     "Wanted",
     "build",
     "build_regression",

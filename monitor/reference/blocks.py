@@ -20,26 +20,29 @@ from monitor.events.timestamps import NO_TIME, from_epoch
 from monitor.limits import BLOCKS_KEPT, LATEST_BLOCKS
 from monitor.ports.options import duration, duration_text
 from monitor.priors import HoldOut
+from monitor.reference.block_columns import compared_blocks, seasonal_columns
 from monitor.shifts import (
     Blocks,
     BlockSums,
     FeatureProfile,
     Prepared,
     Season,
-    SortedColumn,
     alike_neighbours,
-    elsewhere,
+    explained,
     mapped_rows,
+    often_enough,
+    phases_of_inputs,
 )
 from monitor.tolerances import (
-    BLOCK_CELLS,
     BLOCKS_ADVISED,
     CALENDAR,
     CALENDAR_CELLS,
-    EXPECTED_IN_CELL,
     FEWEST_BLOCKS,
+    FEWEST_OF_PHASE,
     FEWEST_SEASONS,
     FEWEST_STRETCHES,
+    KNOWN_TIME,
+    LEAST_EXPLAINED,
     MINIMUM_EVENTS,
     SHORT_BLOCK,
     SHORTEST_PART,
@@ -47,6 +50,9 @@ from monitor.tolerances import (
     WHOLE_BLOCKS,
 )
 from monitor.windows import Window
+
+GOLDEN = (math.sqrt(5) - 1) / 2
+"""Its multiples lie evenly between 0 and 1, however many there are."""
 
 YEAR = 31_556_952_000_000
 """Microseconds of the calendar's mean year."""
@@ -96,6 +102,15 @@ class Cut:
         return cells.reshape(self.number, classes).astype(np.float64)
 
 
+class Seasonal(NamedTuple):
+    """What is to follow a season."""
+
+    length: str
+    """A duration, or 1y."""
+    inputs: bool = False
+    """Whether inputs and scores are held against the same time too, and not the class mix alone."""
+
+
 class SeasonCut(NamedTuple):
     """Which window's length each hold-out row belongs to, those that are kept as no block among them."""
 
@@ -105,6 +120,12 @@ class SeasonCut(NamedTuple):
     """of a window, in microseconds."""
     window_of_row: Labels
     """As a number since the epoch."""
+    inputs: bool
+    """Whether inputs and scores are to follow it too."""
+
+    def phase(self, number: Labels) -> Labels:
+        """Of inputs in windows' lengths, by their number since the epoch."""
+        return phases_of_inputs(self.length, self.window).of(number * self.window + self.window // 2)
 
     def counted(self, labels: Labels, classes: int) -> Season:
         """The class mix by phase."""
@@ -145,12 +166,13 @@ def _plain(values: list[Any]) -> NDArray[Any]:
     return np.array(moments, dtype="datetime64[us]")
 
 
-def cut(block: Block, rows: int, times: Labels | None = None, season: str | None = None) -> Cut:
+def cut(block: Block, rows: int, times: Labels | None = None, season: Seasonal | None = None) -> Cut:
     """Blocks of so many consecutive events, or of the events of such a time, aligned as windows are.
 
     Of a hold-out with fewer than `FEWEST_BLOCKS` of these lengths blocks are parts of them, with at least
     `SHORTEST_PART` events each. A block by time that holds less than a quarter of what blocks usually do is of no use.
-    Of very many blocks some are kept, spread evenly over the hold-out, and the latest. A `season` is a duration too.
+    Of very many blocks some are kept, spread evenly over the hold-out, and the latest; where inputs follow a season, as
+    many of each of its phases.
     """
     seasons = None if season is None else _season(season, block, times)
     order = np.arange(rows) if times is None else np.argsort(times, kind="stable")
@@ -169,7 +191,10 @@ def cut(block: Block, rows: int, times: Labels | None = None, season: str | None
         of_order, parts, length = *_by_time(times[order], micro), duration_text(micro)
         if (of_order < 0).all():
             raise InputError(f"block: no {length} of the hold-out holds {MINIMUM_EVENTS} events; want a longer block")
-    of_order, stretch = _kept(of_order, parts)
+    followed = seasons if seasons is not None and seasons.inputs else None
+    if followed is not None and season is not None:
+        _check_phases(followed, np.unique(of_order[of_order >= 0]), parts, season.length)
+    of_order, stretch = _kept(of_order, parts, followed)
     of_row = np.empty(rows, dtype=np.int64)
     of_row[order] = of_order
     inside = np.flatnonzero(of_order >= 0)
@@ -180,8 +205,9 @@ def cut(block: Block, rows: int, times: Labels | None = None, season: str | None
     return Cut(length, parts, stretch, order, of_row, when[first], when[last], times is not None, seasons)
 
 
-def _season(said: str, block: Block, times: Labels | None) -> SeasonCut:
+def _season(season: Seasonal, block: Block, times: Labels | None) -> SeasonCut:
     """Which phase of the season each row has; InputError where the hold-out cannot know."""
+    said = season.length
     if times is None or not isinstance(block, str):
         raise InputError(f"season: {said!r} wants times of all events, and a block that is a duration, such as 1h")
     length, window = _season_length(said), duration(block, "block")
@@ -193,7 +219,19 @@ def _season(said: str, block: Block, times: Labels | None) -> SeasonCut:
             f"season: the hold-out covers {covered:.2g} of {said}; want at least {FEWEST_SEASONS}, "
             "or nobody knows what is usual at which time"
         )
-    return SeasonCut(length, window, times // window)
+    return SeasonCut(length, window, times // window, season.inputs)
+
+
+def _check_phases(season: SeasonCut, blocks: Labels, parts: int, said: str) -> None:
+    """InputError where the hold-out cannot know what is usual of inputs."""
+    phase = season.phase(blocks)
+    known = often_enough(phase, blocks * season.window // season.length)
+    if parts > 1 or known.mean() < KNOWN_TIME:
+        seasons = np.unique(blocks // parts * season.window // season.length).size
+        raise InputError(
+            f"season_inputs: the hold-out has blocks of {seasons} times {said}; want at least {FEWEST_OF_PHASE} at "
+            "each time of it, or nobody knows what is usual then"
+        )
 
 
 def _season_length(said: str) -> int:
@@ -233,20 +271,34 @@ def _enough(numbers: Labels, fewest: int) -> Labels:
     return np.where((counts >= max(SHORT_BLOCK * np.median(counts), fewest))[place], numbers, -1)
 
 
-def _kept(of_order: Labels, parts: int) -> tuple[Labels, Labels]:
+def _kept(of_order: Labels, parts: int, season: SeasonCut | None) -> tuple[Labels, Labels]:
     """The blocks numbered anew, without those that are one too many, and the stretch of each."""
     block_numbers = np.unique(of_order[of_order >= 0])
     stretch = np.unique(block_numbers // parts, return_inverse=True)[1]
     if parts > 1 and stretch[-1] + 1 < FEWEST_STRETCHES:
         stretch = np.arange(block_numbers.size) * FEWEST_STRETCHES // block_numbers.size
     if block_numbers.size > BLOCKS_KEPT:
-        even = np.linspace(0, block_numbers.size - 1, BLOCKS_KEPT - LATEST_BLOCKS).astype(np.int64)
-        block_numbers = block_numbers[
-            np.union1d(even, np.arange(block_numbers.size - LATEST_BLOCKS, block_numbers.size))
-        ]
+        latest = np.arange(block_numbers.size - LATEST_BLOCKS, block_numbers.size)
+        if season is None:
+            even = np.linspace(0, block_numbers.size - 1, BLOCKS_KEPT - LATEST_BLOCKS).astype(np.int64)
+        else:
+            even = _of_each_phase(season.phase(block_numbers))
+        block_numbers = block_numbers[np.union1d(even, latest)]
     numbers = np.searchsorted(block_numbers, of_order)
     kept = (of_order >= 0) & (block_numbers[np.minimum(numbers, block_numbers.size - 1)] == of_order)
     return np.where(kept, numbers, -1), stretch[: block_numbers.size]
+
+
+def _of_each_phase(phase: Labels) -> Labels:
+    """As many blocks of each phase, spread evenly over the hold-out; each phase begins on another day, so that not all
+    are of the same ones."""
+    each = [np.flatnonzero(phase == one) for one in np.unique(phase)]
+    number = max(BLOCKS_KEPT // len(each), FEWEST_OF_PHASE)
+    begins = np.arange(len(each)) * GOLDEN % 1
+    places = [(np.arange(number) + begin) / number for begin in begins]
+    return np.concatenate([
+        members[np.unique((at * members.size).astype(np.int64))] for at, members in zip(places, each, strict=True)
+    ])  # fmt: skip
 
 
 def summarised(
@@ -272,12 +324,24 @@ def summarised(
     sums = np.stack(
         [_by_class(mapped_rows(_taken(rows, each), reference), rows.labels[each], classes) for each in members]
     )
-    cut = _with_neighbours(cut, BlockSums(sums, counts, cut.stretch, whole_windows=cut.parts == 1), reference)
+    season = None if cut.season is None else cut.season.counted(rows.labels, classes)
+    plain = BlockSums(sums, counts, cut.stretch, whole_windows=cut.parts == 1)
+    asked = season is not None and cut.season is not None and cut.season.inputs
+    mates = season.mates(cut.starts, cut.stretch) if season is not None and asked else None
+    share = None if mates is None else explained(reference.moments, plain, plain.in_phases(mates))
+    if mates is None or share is None or share < LEAST_EXPLAINED:
+        mates = None
+    cut = _with_neighbours(cut, plain.in_phases(mates), reference)
+    mates = None if mates is None else replace(mates, stretch=cut.stretch)
     columns = np.zeros((rows.labels.size, 0)) if rows.features is None else rows.features
     compared = [
-        _compared(columns[:, j], profile, rows.labels, cut, counts) for j, profile in enumerate(reference.features)
+        compared_blocks(columns[:, j], profile, rows.labels, cut, counts, mates=mates)
+        for j, profile in enumerate(reference.features)
     ]
-    scores = [_compared(rows.posteriors[:, y], c, rows.labels, cut, counts) for y, c in enumerate(reference.posteriors)]
+    scores = [
+        compared_blocks(rows.posteriors[:, y], column, rows.labels, cut, counts, mates=mates)
+        for y, column in enumerate(reference.posteriors)
+    ]
     return Blocks(
         length=cut.length,
         parts=cut.parts,
@@ -288,14 +352,16 @@ def summarised(
         of_sample=cut.of_row[sampled],
         counts=counts,
         sums=sums,
-        distances=np.array([apart for apart, _ in compared]).reshape(-1, cut.number).T,
-        score_distances=np.array([apart for apart, _ in scores]).T,
-        missing=np.array([absent for _, absent in compared]).reshape(-1, cut.number).T,
+        distances=np.array([each.apart for each in compared]).reshape(-1, cut.number).T,
+        score_distances=np.array([each.apart for each in scores]).T,
+        missing=np.array([each.absent for each in compared]).reshape(-1, cut.number).T,
         posteriors=np.stack([_by_class(unseen[each], rows.labels[each], classes) for each in members]),
         estimates=np.stack([estimate(Window(unseen[each], _taken(rows, each).features)) for each in members]),
         losses=np.array([quality.brier(raw[each], rows.labels[each]) for each in members]),
         expected_losses=np.array([quality.expected_brier(raw[each], unseen[each]) for each in members]),
-        season=None if cut.season is None else cut.season.counted(rows.labels, classes),
+        season=season,
+        seasonal=None if mates is None else seasonal_columns(compared, scores, mates),
+        inputs_explained=share,
     )
 
 
@@ -360,64 +426,3 @@ def _by_class(rows: Matrix, labels: Labels, classes: int) -> Matrix:
 def _taken(rows: HoldOut, members: Labels) -> HoldOut:
     features = None if rows.features is None else rows.features[members]
     return HoldOut(rows.posteriors[members], rows.labels[members], features, rows.seed)
-
-
-def _compared(
-    values: Vector, column: SortedColumn | FeatureProfile, labels: Labels, cut: Cut, counts: Matrix
-) -> tuple[Vector, Vector]:
-    """D_jk of one column, and the share of values that each block lacks beyond what the others lead to expect."""
-    classes = counts.shape[1]
-    there = (cut.of_row >= 0) & ~np.isnan(values)
-    block, label = cut.of_row[there], labels[there]
-    cells, number = _cells(values[there], column)
-    present = np.bincount(block * classes + label, minlength=counts.size).reshape(counts.shape).astype(np.float64)
-    left = elsewhere(present, cut.stretch)
-    # A class that no other block has says nothing of how this one differs.
-    shares = np.where(left > 0, present / np.maximum(present.sum(axis=1, keepdims=True), 1.0), 0.0)
-    each = (shares / np.maximum(present, 1.0))[block, label]
-    of_cell = np.bincount(block * number + cells, weights=each, minlength=cut.number * number)
-    gaps = of_cell.reshape(cut.number, number).astype(np.float64)
-    of_class = np.bincount(label * number + cells, minlength=classes * number).reshape(classes, number)
-    stretch, factors = cut.stretch[block], shares / np.maximum(left, 1.0)
-    for one in np.unique(cut.stretch):
-        inside, members = stretch == one, cut.stretch == one
-        own = np.bincount(label[inside] * number + cells[inside], minlength=of_class.size).reshape(of_class.shape)
-        gaps[members] -= factors[members] @ (of_class - own)
-    if isinstance(column, FeatureProfile):
-        apart = _shares_apart(gaps, block * number + cells, present.sum(axis=1), _others(shares, left))
-    else:
-        apart = np.abs(np.cumsum(gaps, axis=1)).max(axis=1)
-    return apart, _missing(counts - present, counts, cut.stretch)
-
-
-def _others(shares: Matrix, left: Matrix) -> Vector:
-    """What the others' rows of each class are worth at a block's class shares."""
-    weights = np.divide(shares**2, left, out=np.zeros_like(shares), where=left > 0).sum(axis=1)
-    return np.asarray(1.0 / np.maximum(weights, np.finfo(np.float64).eps))
-
-
-def _shares_apart(gaps: Matrix, cell_of_row: Labels, present: Vector, others: Vector) -> Vector:
-    """Half the sum of the gaps; values rare in a block and the others together share a cell, as in `chi_square`."""
-    observed = np.bincount(cell_of_row, minlength=gaps.size).reshape(gaps.shape).astype(np.float64)
-    expected = observed / np.maximum(present, 1.0)[:, None] - gaps
-    pooled = (observed + others[:, None] * expected) / (present + others)[:, None]
-    frequent = pooled * (present * others / np.maximum(present + others, 1.0))[:, None] >= EXPECTED_IN_CELL
-    rest = np.abs(np.where(frequent, 0.0, gaps).sum(axis=1))
-    return np.asarray((np.where(frequent, np.abs(gaps), 0.0).sum(axis=1) + rest) / 2)
-
-
-def _missing(missing: Matrix, counts: Matrix, stretch: Labels) -> Vector:
-    left = elsewhere(counts, stretch)
-    others = np.divide(elsewhere(missing, stretch), left, out=np.zeros_like(left), where=left > 0)
-    return np.asarray(np.where(left > 0, missing - others * counts, 0.0).sum(axis=1) / counts.sum(axis=1))
-
-
-def _cells(values: Vector, column: SortedColumn | FeatureProfile) -> tuple[Labels, int]:
-    """Which cell each value lies in: equally filled ones of a number, or its category."""
-    if isinstance(column, FeatureProfile):
-        number = column.counts.shape[1]
-        return np.clip(values, 0, number - 1).astype(np.int64), number
-    upto = column.places.upto
-    # A value lies in the cell of the reference's largest value up to it.
-    of_place = np.maximum(upto - 1, 0) * BLOCK_CELLS // max(int(upto[-1]), 1)
-    return of_place[column.places.find(values[None])[0]], BLOCK_CELLS

@@ -16,7 +16,7 @@ from monitor.errors import InputError
 from monitor.limits import BUILD_CELLS, BUILD_ROWS
 from monitor.ports.schema import StreamSchema
 from monitor.priors import DEFAULT
-from monitor.reference.blocks import Block, Cut, cut
+from monitor.reference.blocks import Block, Cut, Seasonal, cut
 from monitor.reference.classifier import Facts, Reference
 from monitor.reference.holdout import Advance, Chunk, Wanted, infer_schema, notices, read
 from monitor.reference.preflight import Report, measure
@@ -87,7 +87,7 @@ class Reservoir:
         return None if self._segments is None else self._segments[: min(self.events, self.capacity)]
 
 
-def _cut(block: Block, reservoir: Reservoir, season: str | None) -> Cut:
+def _cut(block: Block, reservoir: Reservoir, season: Seasonal | None) -> Cut:
     """Blocks of the kept rows; of a sample they hold as large a part as it does of all events."""
     rows = min(reservoir.events, reservoir.capacity)
     if isinstance(block, int) and rows < reservoir.events:
@@ -131,13 +131,13 @@ def build(
     estimator: str = DEFAULT,
     facts: Facts | None = None,
     block: Block | None = None,
-    season: str | None = None,
+    season: Seasonal | None = None,
     advance: Advance = lambda _read: None,
     progress: BuildProgress = unseen,
 ) -> tuple[Reference, Report]:
     """The reference of a hold-out file, and what was measured on it; `facts` (who, when) are kept with it.
 
-    `block` is the length of the windows to come, `season` what their class mix follows, and `progress` is told of every
+    `block` is the length of the windows to come, `season` what they follow, and `progress` is told of every
     step, as in `Reference.fit`.
 
     Classes that are told apart only after columns are exchanged are refused: calibration would hide the mistake.

@@ -22,7 +22,7 @@ from monitor.priors import HoldOut, Statistics
 from monitor.recalibration import CalibrationMap, ScoreKind
 from monitor.reference import artefact, warnings
 from monitor.reference.base import Arrays, FiledReference, Header
-from monitor.reference.blocks import Block, Cut, calendar, cut, microseconds, summarised
+from monitor.reference.blocks import Block, Cut, Seasonal, calendar, cut, microseconds, summarised
 from monitor.reference.column_notices import column_notices, likely_labels
 from monitor.reference.earlier import estimator_now, scores_before
 from monitor.reference.feature_columns import Kinds, read_features
@@ -160,6 +160,7 @@ class Reference(FiledReference):
         times: ArrayLike | None = None,
         block: Block | None = None,
         season: str | None = None,
+        season_inputs: bool = False,
         segments: Any = None,
         progress: BuildProgress = unseen,
     ) -> Self:
@@ -174,9 +175,10 @@ class Reference(FiledReference):
         `block` is the length of the windows to come, as so many events or as a duration ("1d"): the hold-out events, in
         the order of `times` (datetimes or epoch milliseconds) or as they stand, are cut into blocks of that length, and
         windows are held against how much these differ. With `season` ("24h", "7d", "1y") the class mix is held against
-        that of the same time of the day, week or year. `segments` is a data frame of the fields that tell segments
-        apart: each is then held against its own events. (A feature of the field's name does as well.) `progress` is
-        told what is being worked out, and how many of how many steps are done; many classes take their time.
+        that of the same time of the day, week or year, with `season_inputs` features and scores are too. `segments` is
+        a data frame of the fields that tell segments apart: each is then held against its own events. (A feature of the
+        field's name does as well.) `progress` is told what is being worked out, and how many of how many steps are
+        done; many classes take their time.
         """
         if scores not in get_args(ScoreKind):
             raise InputError(f"scores: want one of {get_args(ScoreKind)}, got {scores!r}")
@@ -195,7 +197,10 @@ class Reference(FiledReference):
             raise InputError('times: say `block` too, the length of the windows to come, such as 5000 or "1d"')
         if season is not None and block is None:
             raise InputError('season: say `block` too, the length of the windows to come, such as "1h"')
+        if season_inputs and season is None:
+            raise InputError('season_inputs: say `season` too, such as "24h"')
         moments = None if times is None else microseconds(times, matrix.shape[0])
+        seasonal = None if season is None else Seasonal(season, season_inputs)
         return cls.reduce(
             StreamSchema(stream, said.classes, () if table is None else table.features, said.positive, margins),
             matrix,
@@ -208,7 +213,7 @@ class Reference(FiledReference):
                 *out_of_line(labels=labels, features=features, posteriors=posteriors),
                 *(() if table is None else column_notices(table.columns, table.features, kinds)),
             ],
-            blocks=None if block is None else cut(block, matrix.shape[0], moments, season),
+            blocks=None if block is None else cut(block, matrix.shape[0], moments, seasonal),
             segments=None if segments is None else named_segments(segments, matrix.shape[0]),
             progress=progress,
         )
@@ -364,7 +369,7 @@ def _source_priors(reference: Reference) -> Vector:
 @lru_cache(maxsize=RARELY_READY)
 def _without_season(reference: Reference) -> Reference:
     blocks = reference.blocks
-    return reference if blocks is None else replace(reference, blocks=replace(blocks, season=None))
+    return reference if blocks is None else replace(reference, blocks=replace(blocks, season=None, seasonal=None))
 
 
 def hold_out(

@@ -12,13 +12,10 @@ from monitor.reference.blocks import season_text
 from monitor.reference.classifier import Reference
 from monitor.shifts import prepare
 from monitor.shifts.fit import BlockMatches, block_matches
-from monitor.tolerances import BLOCKS_ADVISED, FEWEST_BLOCKS, ODD_BLOCK, VERDICT_LEVEL
+from monitor.tolerances import BLOCKS_ADVISED, FEWEST_BLOCKS, LEAST_EXPLAINED, ODD_BLOCK, VERDICT_LEVEL
 
 PRIOR_SHIFT = 0.2
 ODD_SHOWN = 5
-LEAST_EXPLAINED = 0.1
-"""Of the variance of the mix: what is less is no season to speak of."""
-
 Found = dict[str, Any]
 
 
@@ -39,8 +36,10 @@ def measured(reference: Reference) -> Found | None:
             "length": blocks.season.length,
             "window": blocks.season.window,
             "explained": blocks.season.explained,
+            **({} if blocks.inputs_explained is None else {"inputs_explained": blocks.inputs_explained}),
         }
-    matches = block_matches(prepare(reference).moments)
+    ready = prepare(reference)
+    matches = block_matches((ready.seasonal or ready).moments)
     if matches is None:
         return found
     spread = np.sqrt(np.diag(matches.gaps.T @ matches.gaps) / len(matches.gaps))
@@ -106,8 +105,15 @@ def _season(found: Found) -> tuple[str, str, str]:
     share, length = found["explained"], season_text(found["length"])
     text = f"{share:.0%} of how the class mix varies between windows goes with the time in the season of {length}."
     if share < LEAST_EXPLAINED:
-        return "mind", "Season", f"{text} The mix hardly follows it: what is usual is the same at any time."
-    return "good", "Season", f"{text} Windows are held against the class mix of the same time."
+        verdict, text = "mind", f"{text} The mix hardly follows it: what is usual is the same at any time."
+    else:
+        verdict, text = "good", f"{text} Windows are held against the class mix of the same time."
+    if (of_inputs := found.get("inputs_explained")) is not None:
+        text += f" {of_inputs:.0%} of how features and scores vary beyond it goes with that time"
+        if of_inputs < LEAST_EXPLAINED:
+            return "mind", "Season", f"{text}: they hardly follow it, and are held against the whole hold-out."
+        return "good", "Season", f"{text}, and they are held against those of the same time."
+    return verdict, "Season", text
 
 
 def _visible(matches: BlockMatches, windows: int) -> float:
@@ -121,13 +127,16 @@ def _odd(reference: Reference, matches: BlockMatches) -> list[Found]:
     blocks = reference.blocks
     if blocks is None:
         return []
-    away = {profile.feature.name: _by_others(np.log(np.maximum(blocks.distances[:, j], 1e-9)))
+    known, distances = np.ones(blocks.number, dtype=np.bool_), blocks.distances
+    if blocks.seasonal is not None and (mates := blocks.mates) is not None:
+        known, distances = mates.known, blocks.seasonal.distances
+    away = {profile.feature.name: _by_others(np.log(np.maximum(distances[:, j], 1e-9)))
             for j, profile in enumerate(reference.features)}  # fmt: skip
     away |= {
         f"the share of {name}": np.abs(_by_others(blocks.shares[:, y])) for y, name in enumerate(reference.classes)
     }
-    names, scores = list(away), np.stack(list(away.values()))
-    whole = _by_others(np.log(np.maximum(matches.statistics, 1e-300)))
+    names, scores, whole = list(away), np.stack(list(away.values())), np.zeros(blocks.number)
+    whole[known] = _by_others(np.log(np.maximum(matches.statistics, 1e-300)))
     worst = np.maximum(whole, scores.max(axis=0))
     order = [int(k) for k in np.argsort(-worst, kind="stable")[:ODD_SHOWN] if worst[k] > ODD_BLOCK]
     return [{"when": _when(reference, k), "why": _why(names, scores, k), "deviations": float(worst[k])} for k in order]

@@ -19,13 +19,15 @@ from monitor.shifts.detector_value import DetectorValue
 from monitor.shifts.diagnosis import Diagnosis, diagnose, one_mix_explains
 from monitor.shifts.evidence import SeriesEvidence, windows_to_notice
 from monitor.shifts.feature_tests import Move
-from monitor.shifts.fit import Match, Tested, alike_neighbours, cohen_w
+from monitor.shifts.fit import Match, Tested, alike_neighbours, cohen_w, explained
 from monitor.shifts.novelty import Novelty, UnknownEvents, unknown_events
 from monitor.shifts.outline import Outline, follow
+from monitor.shifts.phases import Mates
 from monitor.shifts.prepared import Prepared, mapped_rows, out_of_inside, prepare, shares_inside
 from monitor.shifts.profile import FeatureProfile, compact, profile_of, values_kept
 from monitor.shifts.resolution import SINGLE, Resolution, WrittenColumn, coarsened_table
-from monitor.shifts.season import Season
+from monitor.shifts.season import Season, often_enough, phases_of_inputs
+from monitor.shifts.seasonal_columns import SeasonalColumns, cells
 from monitor.shifts.sketches import Sketch, SketchedColumns, Sketches, sketched
 from monitor.shifts.tallied import tallied
 from monitor.shifts.told_apart import label_shift_odds, left_by_one_feature, scores_alone
@@ -49,12 +51,14 @@ __all__ = [
     "Law",
     "Lens",
     "Match",
+    "Mates",
     "Move",
     "Novelty",
     "Outline",
     "Prepared",
     "Resolution",
     "Season",
+    "SeasonalColumns",
     "SeriesEvidence",
     "ShiftReference",
     "Sketch",
@@ -69,6 +73,7 @@ __all__ = [
     "WrittenColumn",
     "alike_neighbours",
     "balancing_weights",
+    "cells",
     "coarsened_table",
     "cohen_w",
     "column_of",
@@ -78,6 +83,7 @@ __all__ = [
     "comparable_posteriors",
     "diagnose",
     "elsewhere",
+    "explained",
     "features_written",
     "follow",
     "holm",
@@ -85,8 +91,10 @@ __all__ = [
     "left_by_one_feature",
     "lens",
     "mapped_rows",
+    "often_enough",
     "one_mix_explains",
     "out_of_inside",
+    "phases_of_inputs",
     "prepare",
     "profile_of",
     "qualities",

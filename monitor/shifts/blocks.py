@@ -25,14 +25,18 @@ expected of it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.arrays import Flags, Labels, Matrix, Vector, present
+from monitor.limits import RARELY_READY, REFERENCES_READY
+from monitor.shifts.phases import Mates, UsualInputs
 from monitor.shifts.season import Season, UsualMix
-from monitor.tolerances import FOLDS
+from monitor.shifts.seasonal_columns import SeasonalColumns
+from monitor.tolerances import FOLDS, LEAST_EXPLAINED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +74,10 @@ class Blocks:
     """what it would be were these posteriors true."""
     season: Season | None = None
     """The class mix by the time of the day, of the week or of the year, where the hold-out was said to follow one."""
+    seasonal: SeasonalColumns | None = None
+    """What of the above is usual at each time, where inputs follow the season too."""
+    inputs_explained: float | None = None
+    """How much of what they differ by beyond their class mix goes with the season; None where nobody asked."""
 
     @property
     def number(self) -> int:
@@ -89,7 +97,29 @@ class Blocks:
     @property
     def mapped(self) -> "BlockSums":
         """What `BlockSums` makes of them."""
-        return BlockSums(self.sums, self.counts, self.stretch, whole_windows=self.parts == 1, usual=self.usual_mixes)
+        sums = BlockSums(self.sums, self.counts, self.stretch, whole_windows=self.parts == 1, usual=self.usual_mixes)
+        return sums.in_phases(self.mates)
+
+    @property
+    def at_any_time(self) -> "Blocks":
+        """The same with inputs held against the whole hold-out."""
+        return self if self.seasonal is None else replace(self, seasonal=None)
+
+    @property
+    def compared(self) -> "Blocks | SeasonalColumns":
+        """Distances and missing values: where inputs follow a season, from what is usual at the time of each block."""
+        return self if self.seasonal is None else self.seasonal
+
+    @property
+    def mates(self) -> Mates | None:
+        """The blocks by phase; None where inputs follow no season."""
+        return None if self.seasonal is None else _mates(self)
+
+    def when(self, start: int, end: int) -> Vector | None:
+        """How much of a window lies in each phase; None where inputs follow no season, or too little is known of it."""
+        if self.season is None or (mates := self.mates) is None:
+            return None
+        return self.season.when(start, end, mates.blocks > 0)
 
     @property
     def usual_mixes(self) -> Matrix | None:
@@ -118,12 +148,14 @@ class Blocks:
     def described(self) -> dict[str, Any]:
         """What a file's header says of them."""
         season = {} if self.season is None else {"season": self.season.described()}
-        return {"length": self.length, "parts": self.parts, "timed": self.timed, **season}
+        inputs = {} if self.inputs_explained is None else {"inputs_explained": self.inputs_explained}
+        return {"length": self.length, "parts": self.parts, "timed": self.timed, **season, **inputs}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """The plain arrays that a reference's file holds; `from_arrays` is the way back."""
         season = {} if self.season is None else self.season.to_arrays()
-        return {name: getattr(self, name) for name in _ARRAYS} | season
+        seasonal = {} if self.seasonal is None else self.seasonal.to_arrays()
+        return {name: getattr(self, name) for name in _ARRAYS} | season | seasonal
 
     @classmethod
     def from_arrays(cls, described: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -132,7 +164,22 @@ class Blocks:
         # Files of version 1 have a stretch for each block.
         named.setdefault("stretch", np.arange(arrays["starts"].size))
         season = Season.from_arrays(described["season"], arrays) if "season" in described else None
-        return cls(described["length"], described.get("parts", 1), described["timed"], **named, season=season)
+        explained = described.get("inputs_explained")
+        follows = explained is not None and explained >= LEAST_EXPLAINED
+        return cls(
+            described["length"],
+            described.get("parts", 1),
+            described["timed"],
+            **named,
+            season=season,
+            seasonal=SeasonalColumns.from_arrays(arrays) if follows else None,
+            inputs_explained=explained,
+        )
+
+
+@lru_cache(maxsize=REFERENCES_READY)
+def _mates(blocks: Blocks) -> Mates | None:
+    return None if blocks.season is None else blocks.season.mates(blocks.starts, blocks.stretch)
 
 
 _ARRAYS = (
@@ -163,6 +210,8 @@ class BlockSums:
     """Whether each block is as long as a window."""
     usual: Matrix | None = None
     """The class mix that is usual at the time of each, by the others; None where that of all others is."""
+    mates: Mates | None = None
+    """When each was, where inputs follow a season."""
 
     @classmethod
     def reduced(cls, rows: Matrix, labels: Labels, of_row: Labels, cut: Blocks, classes: int) -> Self:
@@ -179,7 +228,12 @@ class BlockSums:
         of_class = counts.reshape(number, classes).astype(np.float64)
         usual = None if (mixes := cut.usual_mixes) is None else mixes[blocks]
         of_blocks = sums.reshape(number, classes, -1)
-        return cls(of_blocks, of_class, cut.stretch[blocks], whole_windows=cut.parts == 1, usual=usual)
+        made = cls(of_blocks, of_class, cut.stretch[blocks], whole_windows=cut.parts == 1, usual=usual)
+        return made.in_phases(None if (mates := cut.mates) is None else mates.of(blocks))
+
+    def in_phases(self, mates: Mates | None) -> Self:
+        """The same held against the others of the same phase; without those of which nothing is known."""
+        return self if mates is None else replace(self, mates=mates).of(mates.known)
 
     def at(self, coordinates: Labels) -> Self:
         """The same for some of the coordinates."""
@@ -187,10 +241,15 @@ class BlockSums:
 
     def of(self, picked: Flags) -> Self:
         """The same for some of the blocks."""
-        usual = None if self.usual is None else self.usual[picked]
-        return replace(
-            self, sums=self.sums[picked], counts=self.counts[picked], stretch=self.stretch[picked], usual=usual
+        some = replace(
+            self,
+            sums=self.sums[picked],
+            counts=self.counts[picked],
+            stretch=self.stretch[picked],
+            usual=None if self.usual is None else self.usual[picked],
+            mates=None if self.mates is None else self.mates.of(picked),
         )
+        return some if some.mates is None or (known := some.mates.known).all() else some.of(known)
 
     @property
     def stretches(self) -> int:
@@ -218,6 +277,44 @@ class BlockSums:
         return np.asarray(self.sums.sum(axis=1) / self.counts.sum(axis=1, keepdims=True))
 
     @property
+    def shares(self) -> Matrix:
+        """p_k."""
+        return np.asarray(self.counts / self.counts.sum(axis=1, keepdims=True))
+
+    @property
+    def seen(self) -> Matrix:
+        """b_k; where inputs follow a season less what is usual at its time beyond the class mix, by the others of its
+        phase: b_k - u_k, u_k = mean b_j - A_-k mean p_j."""
+        if self.mates is None:
+            return self.means
+        together = self.mates.together
+        mixes = together @ self.shares
+        return np.asarray(self.means - together @ self.means + np.einsum("ky,kyd->kd", mixes, self.of_others))
+
+    @property
+    def error_of_usual(self) -> tuple[list[float], list[float]]:
+        """s and g of each; zeros without a season."""
+        if self.mates is None:
+            return [0.0] * len(self.counts), [0.0] * len(self.counts)
+        squares = self.mates.together**2
+        return (squares @ (1.0 / self.counts.sum(axis=1))).tolist(), squares.sum(axis=1).tolist()
+
+    @property
+    def resting(self) -> Vector | float:
+        """1 + g_k: how many times as far as a block's own is what it differs by from those of its phase."""
+        return 1.0 if self.mates is None else np.asarray(1.0 + (self.mates.together**2).sum(axis=1))
+
+    @property
+    def correlation(self) -> Matrix | None:
+        """Of the e_k of independent blocks, because they are held against each other; None without a season."""
+        if self.mates is None:
+            return None
+        held = np.eye(len(self.counts)) - self.mates.together
+        covariance = held @ held.T
+        spread = np.sqrt(np.diag(covariance))
+        return np.asarray(covariance / np.outer(spread, spread))
+
+    @property
     def of_others(self) -> NDArray[np.float64]:
         """A_-k as (blocks, classes, coordinates): the class means of all blocks but one.
 
@@ -231,17 +328,36 @@ class BlockSums:
     @property
     def residuals(self) -> Matrix:
         """e_k, (blocks, coordinates): what a block's own true class mix leaves unexplained."""
-        shares = self.counts / self.counts.sum(axis=1, keepdims=True)
-        return np.asarray(self.means - np.einsum("ky,kyd->kd", shares, self.of_others))
+        return np.asarray(self.seen - np.einsum("ky,kyd->kd", self.shares, self.of_others))
 
     @property
     def rows(self) -> Vector:
-        """m_k = 1 / (1 / n_k + sum_y p_ky^2 / (n_y - n_ky)): the rows that sampling error of e_k counts for."""
+        """m_k = 1 / (1 / n_k + sum_y p_ky^2 / (n_y - n_ky)): the rows that sampling error of e_k counts for; with a
+        season that of what is usual is added."""
         n = self.counts.sum(axis=1)
         left = self.counts_of_others
         shares = self.counts / n[:, None]
         others = np.divide(shares**2, left, out=np.zeros_like(shares), where=left > 0).sum(axis=1)
+        if self.mates is not None:
+            others += self.mates.together**2 @ (1.0 / n)
         return np.asarray(1.0 / (1.0 / n + others))
+
+
+def usual_inputs(blocks: BlockSums | None, when: Vector | None) -> UsualInputs | None:
+    """At the time of a window, as `Blocks.when` tells it; None where it does not matter."""
+    if blocks is None or blocks.mates is None or when is None:
+        return None
+    means, shares, sampling, between = _by_phase(blocks)
+    return UsualInputs(when @ means, when @ shares, float(when**2 @ sampling), float(when @ between))
+
+
+@lru_cache(maxsize=RARELY_READY)
+def _by_phase(blocks: BlockSums) -> tuple[Matrix, Matrix, Vector, Vector]:
+    """b, p, s and g of each phase."""
+    mates = present(blocks.mates, "phases")
+    number = np.maximum(mates.blocks, 1)
+    inverse = mates.by_phase(1.0 / blocks.counts.sum(axis=1)[:, None])[:, 0]
+    return mates.by_phase(blocks.means), mates.by_phase(blocks.shares), inverse / number, 1.0 / number
 
 
 def fold_of(stretch: Labels) -> Labels:

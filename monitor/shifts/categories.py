@@ -24,16 +24,22 @@ class SharesResult:
     n: int
 
 
-def chi_square(counts: Vector, class_counts: Matrix, priors: Vector) -> SharesResult:
+def chi_square(
+    counts: Vector, class_counts: Matrix, priors: Vector, beyond: Vector | None = None, known: float = 0.0
+) -> SharesResult:
     """Whether the window's counts per value fit the reference's counts (classes, values) at these priors.
 
     X^2 = sum_v (o_v - q_v)^2 / (q_v (1/n + 1/m)), chi-square with one degree less than there are cells; values
-    expected too rarely share one cell. The distance is sum_v |o_v - q_v| / 2, over those cells.
+    expected too rarely share one cell. The distance is sum_v |o_v - q_v| / 2, over those cells. `beyond` is what is
+    usual of the shares at this time besides, as well as 1 / `known` values say.
     """
     n, m = float(counts.sum()), effective_size(class_counts.sum(axis=1), priors)
     if n == 0 or m == 0:
         return SharesResult(0.0, 1.0, 0.0, 0, int(n))
-    expected = mixed_shares(class_counts, priors)
+    expected, m = mixed_shares(class_counts, priors), m / (1 + known * m)
+    if beyond is not None:
+        expected = np.maximum(expected + beyond, 0.0)
+        expected /= expected.sum()
     # The variance is the same whichever sample a value is rare in: judge a cell by both together.
     pooled = (n * (counts / n) + m * expected) / (n + m)
     frequent = pooled * n * m / (n + m) >= EXPECTED_IN_CELL
@@ -49,7 +55,9 @@ def chi_square(counts: Vector, class_counts: Matrix, priors: Vector) -> SharesRe
     return SharesResult(statistic, p_value, float(np.abs(gap).sum() / 2), degrees, int(n))
 
 
-def missing_p(missing: Vector, events: int, expected: Vector, class_counts: Matrix, priors: Vector) -> Vector:
+def missing_p(
+    missing: Vector, events: int, expected: Vector, class_counts: Matrix, priors: Vector, *, known: float = 0.0
+) -> Vector:
     """Whether values of columns are missing as often as the class mix implies: p-values of the two-proportion z-test.
 
     `expected` are the shares that it implies, `class_counts` the reference's events, a row for each column.
@@ -59,6 +67,7 @@ def missing_p(missing: Vector, events: int, expected: Vector, class_counts: Matr
     if events == 0 or not some.any():
         return p_values
     sizes = effective_sizes(class_counts, priors)
+    sizes = sizes / (1 + known * sizes)
     observed = missing / events
     pooled = (missing + sizes * expected) / (events + sizes)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -16,6 +16,7 @@ from monitor.shifts.profile import FeatureProfile
 from monitor.shifts.ranks import Places, places, side_by_side
 from monitor.shifts.resolution import EXACT, coarsened
 from monitor.shifts.rising import RisingColumns
+from monitor.tolerances import BLOCK_CELLS
 
 QUANTILES = 32
 """At which distribution functions are looked at where nothing depends on the last digit: they change by 3 % between."""
@@ -64,6 +65,12 @@ class SortedColumn:
             events = self.class_counts / np.maximum(1 - self.missing, 1e-12)
             return self.rising(events / events.sum())
         return np.arange(values + 1) / max(values, 1)
+
+    def cell_ends(self) -> Labels:
+        """How many of the values lie in each of the cells in which blocks are compared, or before it."""
+        upto = self.places.upto
+        cell = np.maximum(upto[1:] - 1, 0) * BLOCK_CELLS // max(int(upto[-1]), 1)
+        return np.asarray(upto[np.searchsorted(cell, np.arange(BLOCK_CELLS), side="right")])
 
     def by_class(self) -> Matrix:
         """F_y of each class at `QUANTILES` of all values, (classes, quantiles)."""
@@ -137,6 +144,11 @@ class KnownColumns:
         """The same by the reference's own class mix, one column behind the other; NaN where it has no value."""
         each = (column.rising_as_it_is() if column.values.size else np.array([np.nan]) for column in self.numbers)
         return np.concatenate(list(each))
+
+    @cached_property
+    def cell_ends(self) -> Labels:
+        """How many values of each number lie in each cell or before it, (numbers, cells)."""
+        return np.array([column.cell_ends() for column in self.numbers])
 
     def weights(self, priors: Vector) -> Matrix:
         """What a value of each class weighs when the classes have these priors, a row for each number."""

@@ -67,7 +67,9 @@ class Diagnosis:
     inputs_differ: bool
     """Whether it is the inputs that differ by more than blocks of the hold-out do: one of them, or all together."""
     mean: Vector
-    """Of the feature map before scaling: what windows are held against each other by."""
+    """Of the feature map before scaling, less what is usual at its time: windows are held against each other by it."""
+    seasonal: bool
+    """Whether inputs and scores were held against the same time of their season."""
     seen: Looked
     """What was counted of the window."""
     fit_events: int
@@ -94,6 +96,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     Of a window of which only a sample is kept all events are counted; what rows are needed for has the sample's.
     """
     left_out, window = window.left_out, window.alone()
+    reference = prepared.at_time(reference, window.key.start, window.key.end)
     rows = looked.look(window, reference)
     seen = of_whole = rows if left_out is None else looked.look_at_all(window, rows, left_out, reference)
     whole = _matched(seen, reference)
@@ -120,7 +123,7 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         unknown = novelty(reference.landscape, rows.distances, priors)
         # What is no more than sampling makes of it is not more than time does either: a millisecond saved.
         if (held := reference.hold_out) is not None and unknown.p_value < UNKNOWN_LEVEL:
-            unknown = between_blocks(unknown, reference.landscape, reference.sample.labels, held)
+            unknown = between_blocks(unknown, reference.landscape, reference.sample.labels, held.at_any_time)
     restored = mapped is not None and mapped.p_value >= level
     known, or_one_feature, unknown_class = None, False, False
     if not (fits or restored) and unknown is not None and is_class(unknown, UNKNOWN_LEVEL):
@@ -149,7 +152,8 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
         or_one_feature=or_one_feature,
         explained=rest is not None and (restored or len(rest.left_out) == 1),
         inputs_differ=not fits and whole.natural and _inputs_differ(rows, reference, tested, level),
-        mean=seen.mean * reference.moments.scale,
+        mean=_mean(seen, reference),
+        seasonal=seen.when is not None,
         seen=seen,
         fit_events=of_whole.events,
         mix_events=of_mix.events,
@@ -157,15 +161,24 @@ def diagnose(window: Window, reference: Prepared, level: float) -> Diagnosis:
     )
 
 
+def _mean(seen: Looked, reference: Prepared) -> Vector:
+    """Before scaling, and without what the season makes of it."""
+    moments = reference.moments
+    usual = moments.usual(seen.when)
+    away = seen.mean if usual is None else seen.mean - usual.beyond(moments.means, moments.scale)
+    return np.asarray(away * moments.scale)
+
+
 def one_mix_explains(window: Window, reference: Prepared, level: float) -> bool:
     """Whether one class mix explains all of a window together."""
+    reference = prepared.at_time(reference, window.key.start, window.key.end)
     return not _misfits(_matched(looked.look(window, reference), reference), level)
 
 
 def _matched(seen: Looked, reference: Prepared) -> Match:
     """The match on all coordinates that the window has."""
     known = _known(seen)
-    return fit.match(prepared.part(reference, known), seen.mean[list(known)], seen.events)
+    return fit.match(prepared.part(reference, known), seen.mean[list(known)], seen.events, seen.when)
 
 
 def _known(seen: Looked) -> tuple[int, ...]:
@@ -223,7 +236,7 @@ def _without_unknown(
     seen = looked.look(window.take(~unknown.beyond), reference)
     mean = seen.mean * reference.moments.scale / inside.scale
     at = np.flatnonzero(np.isfinite(mean))
-    known = fit.match(inside.at(at), mean[at], seen.events)
+    known = fit.match(inside.at(at), mean[at], seen.events, seen.when)
     fits = known.p_value >= level or known.effect <= MISFIT_LEFT * whole.effect
     return known if fits and (mapped is None or known.effect < mapped.effect) else None
 
@@ -298,11 +311,11 @@ def _explained(
     One feature alone cannot say whether it was mirrored; all together can. A falling line with which the window does
     not fit is not believed, unless it fits better than what rises.
     """
-    explanations = _explanations(table, reference, tested, priors, level=level)
+    explanations = _explanations(table, reference, tested, priors, level=level, when=seen.when)
     mapped = _mapped(seen, table, reference, explanations)
     if mapped is None or mapped.p_value >= level or all(explanation.alpha > 0 for explanation in explanations.values()):
         return explanations, mapped
-    rising = _explanations(table, reference, tested, priors, level=level, direction="increasing")
+    rising = _explanations(table, reference, tested, priors, level=level, when=seen.when, direction="increasing")
     upright = _mapped(seen, table, reference, rising)
     falls = upright is not None and mapped.effect < upright.effect
     return (explanations, mapped) if falls else (rising, upright)
@@ -315,18 +328,20 @@ def _explanations(
     priors: Vector,
     *,
     level: float,
+    when: Vector | None,
     direction: Direction | None = None,
 ) -> dict[int, Explanation]:
-    """How each moved number moved, against the reference at this class mix."""
-    explanations = {}
+    """How each moved number moved, against the reference at this class mix and time of its season."""
+    explanations, usual = {}, reference.usual_features(when)
     for j in _moved(tested):
         row = reference.features.row_of.get(j)
         if row is not None and tested[j].distribution_moved:
             column = reference.features.numbers[row]
+            weights = column.weights(priors)
             explanations[j] = covariates.explain(
                 column.exact,
                 table[:, j],
-                column.weights(priors),
+                weights if usual is None else usual.weights(j, column, weights),
                 level=level,
                 floor=DISTANCE_FLOOR,
                 direction=direction,
@@ -345,7 +360,7 @@ def _mapped(seen: Looked, table: Matrix, reference: Prepared, explanations: Mapp
         return None
     mean = looked.mean_with(seen, table, maps, reference)
     at = fit.coordinates(reference.blocks, "feature", "joint")
-    return fit.match(prepared.part(reference, tuple(at.tolist())), mean[at], seen.events)
+    return fit.match(prepared.part(reference, tuple(at.tolist())), mean[at], seen.events, seen.when)
 
 
 def _mix(seen: Looked, whole: Match, rest: Rest | None, reference: Prepared, usual: UsualMix | None) -> Tested:

@@ -20,7 +20,7 @@ from scipy.special import digamma, polygamma
 
 from monitor.arrays import Vector
 from monitor.limits import REFERENCES_READY
-from monitor.shifts.blocks import Blocks
+from monitor.shifts.blocks import Blocks, BlockSums
 from monitor.shifts.columns import Column, SortedColumn
 from monitor.shifts.fit import block_matches
 from monitor.shifts.prepared import Prepared
@@ -54,11 +54,14 @@ class DistanceLaw:
     missing: Law | None
     """Of the share of missing values beyond what the class mix leads to expect; None where no block had any."""
 
-    def p_value(self, distance: float, rows: float) -> float:
-        """The p-value of a distance in a window that counts for so many rows; 0 where there is nothing but sampling."""
+    def p_value(self, distance: float, rows: float, resting: float = 1.0) -> float:
+        """The p-value of a distance in a window that counts for so many rows; 0 where there is nothing but sampling.
+
+        `resting` is how many times as much real time makes of it as of a block, where it is one from what is usual.
+        """
         if self.law is None or rows <= 0:
             return 0.0
-        moved = np.log((self.beyond + self.sampling / rows) / self.square) / 2
+        moved = np.log((self.beyond * resting + self.sampling / rows) / self.square) / 2
         return replace(self.law, mean=self.law.mean + float(moved)).p_value(distance)
 
     def missing_p(self, beyond: float) -> float:
@@ -72,7 +75,8 @@ def distance_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     blocks = reference.hold_out
     if blocks is None:
         return ()
-    pairs = zip(reference.features, blocks.distances.T, blocks.missing.T, strict=True)
+    kept = blocks.compared
+    pairs = zip(reference.features, kept.distances.T, kept.missing.T, strict=True)
     laws = [_law(*each, blocks, reference.source_priors, varied=varied(reference)) for each in pairs]
     tested = [j for j in range(len(laws)) if j not in reference.untested]
     together = dict(zip(tested, alike_spreads([laws[j].law for j in tested]), strict=True))
@@ -86,7 +90,7 @@ def score_laws(reference: Prepared) -> tuple[DistanceLaw, ...]:
     if blocks is None:
         return ()
     never = np.zeros(blocks.number)
-    pairs = zip(reference.posteriors, blocks.score_distances.T, strict=True)
+    pairs = zip(reference.posteriors, blocks.compared.score_distances.T, strict=True)
     return tuple(_law(*each, never, blocks, reference.source_priors, varied=varied(reference)) for each in pairs)
 
 
@@ -128,18 +132,26 @@ def _law(
     *,
     varied: bool,
 ) -> DistanceLaw:
-    absent = float(priors @ feature.missing)
-    rows = np.maximum(blocks.mapped.rows * (1 - absent), 1.0)
+    absent, mapped, events, fitted = float(priors @ feature.missing), blocks.mapped, blocks.events, 1
+    if (mates := blocks.mates) is not None:
+        known, fitted = mates.known, mates.fitted
+        distances, missing, events = distances[known], missing[known], events[known]
+    rows = np.maximum(mapped.rows * (1 - absent), 1.0)
     number, square = distances.size, float((distances**2).mean())
     mean, spread, sampling = _under_sampling(feature, float(np.median(rows)))
     z = (float((np.sqrt(rows) * distances).mean()) - mean) / (spread / np.sqrt(number))
-    beyond = max(square - sampling * float((1 / rows).mean()), 0.0)
+    beyond = max(square - sampling * float((1 / rows).mean()), 0.0) / float(np.mean(mapped.resting))
     # Of a block that happens to be just like the others only that is known, and not how much.
     law = Law.of(np.maximum(distances, LEAST_DISTANCE * mean / np.sqrt(rows))) if varied or z >= EXCHANGEABLE else None
-    least = LEAST_DISTANCE * np.sqrt(absent * (1 - absent) / blocks.events)
+    least = LEAST_DISTANCE * np.sqrt(absent * (1 - absent) / events)
     of_missing = Law.of(np.maximum(np.abs(missing), least)) if missing.any() else None
-    worth = (None if each is None else each.worth(blocks.stretches) for each in (law, of_missing))
+    worth = (None if each is None else _worth(each, blocks, mapped, fitted) for each in (law, of_missing))
     return DistanceLaw(next(worth), square, beyond, sampling, next(worth))
+
+
+def _worth(law: Law, blocks: Blocks, mapped: BlockSums, fitted: int) -> Law:
+    """What it is worth as one of windows, and beside so many phases that were fitted."""
+    return law.worth(blocks.stretches) if mapped.mates is None else law.worth(mapped.stretches).fitted(fitted)
 
 
 def _under_sampling(feature: Column, rows: float) -> tuple[float, float, float]:

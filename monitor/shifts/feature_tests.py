@@ -13,6 +13,7 @@ from monitor.arrays import Labels, Matrix, Vector
 from monitor.shifts import categories, correction, ks
 from monitor.shifts.distance_laws import DistanceLaw, distance_laws, score_laws, varied
 from monitor.shifts.prepared import Prepared
+from monitor.shifts.seasonal_columns import UsualColumns
 from monitor.shifts.unusual_values import expected_share, unusual_p
 from monitor.shifts.window_view import Looked, SeenColumns
 from monitor.tolerances import DISTANCE_FLOOR, MISSING_FLOOR
@@ -76,10 +77,11 @@ def of_features(
     """All features at this class mix; `spread` is the mix's covariance where it was learnt from other features."""
     if looked.features is None:
         return ()
-    found = compared(looked.features, priors, spread)
-    if not varied(reference):  # else events are not independent, and blocks have their own laws
+    usual = reference.usual_features(looked.when)
+    found = compared(looked.features, priors, spread, usual)
+    if usual is None and not varied(reference):  # else events are not independent, and blocks have their own laws
         _judge_unusual(found, reference, priors, spread)
-    found = _beyond_blocks(found, distance_laws(reference), looked.features, priors)
+    found = _beyond_blocks(found, distance_laws(reference), looked.features, priors, usual)
     for j in reference.untested:
         found.p_value[j] = found.missing_p[j] = 1.0
     return corrected(found, level)
@@ -87,15 +89,21 @@ def of_features(
 
 def of_posteriors(looked: Looked, reference: Prepared, priors: Vector, level: float) -> tuple[Move, ...]:
     """All posteriors at this class mix."""
-    found = compared(looked.posteriors, priors)
-    return corrected(_beyond_blocks(found, score_laws(reference), looked.posteriors, priors), level)
+    usual = reference.usual_scores(looked.when)
+    found = compared(looked.posteriors, priors, usual=usual)
+    return corrected(_beyond_blocks(found, score_laws(reference), looked.posteriors, priors, usual), level)
 
 
-def compared(seen: SeenColumns, priors: Vector, spread: Matrix | None = None) -> ComparedColumns:
-    """All columns at this class mix, before any correction for having looked at others."""
+def compared(
+    seen: SeenColumns, priors: Vector, spread: Matrix | None = None, usual: UsualColumns | None = None
+) -> ComparedColumns:
+    """All columns at this class mix, before any correction for having looked at others; `usual` is what they are beyond
+    the mix at this time."""
     columns, events = seen.known, seen.events
-    number = len(columns)
+    number, known = len(columns), 0.0
     expected = np.vecdot(columns.missing, priors)
+    if usual is not None:
+        expected, known = np.clip(expected + usual.missing, 0.0, 1.0), usual.known.sampling
     found = ComparedColumns(
         names=columns.names,
         tests=tuple("chi-square" if j in columns.categories else "ks" for j in range(number)),
@@ -106,13 +114,13 @@ def compared(seen: SeenColumns, priors: Vector, spread: Matrix | None = None) ->
         plain_p=np.ones(number),
         missing_rate=seen.missing / max(events, 1),
         expected_missing_rate=expected,
-        missing_p=categories.missing_p(seen.missing, events, expected, columns.all_counts, priors),
+        missing_p=categories.missing_p(seen.missing, events, expected, columns.all_counts, priors, known=known),
         n=np.zeros(number, dtype=np.int64),
     )
     if columns.numbers:
-        _compare_numbers(found, seen, priors, spread)
+        _compare_numbers(found, seen, priors, spread, usual)
     for j in columns.categories:
-        _compare_category(found, j, seen, priors)
+        _compare_category(found, j, seen, priors, usual)
     return found
 
 
@@ -135,16 +143,24 @@ def with_left_out(moves: tuple[Move, ...], left_out: frozenset[int]) -> tuple[Mo
 
 
 def _beyond_blocks(
-    found: ComparedColumns, laws: Sequence[DistanceLaw], seen: SeenColumns, priors: Vector
+    found: ComparedColumns,
+    laws: Sequence[DistanceLaw],
+    seen: SeenColumns,
+    priors: Vector,
+    usual: UsualColumns | None,
 ) -> ComparedColumns:
     """The same held against how far the blocks of the hold-out are from each other, where there are blocks."""
     if not laws:
         return found
     columns = seen.known
     sizes = categories.effective_sizes(columns.class_counts, priors * (1 - columns.missing))
-    rows = found.n * sizes / np.maximum(found.n + sizes, 1)
+    n, resting = found.n, 1.0
+    if usual is not None:
+        n, resting = np.minimum(n, round(usual.known.events)), 1.0 + usual.known.between
+        sizes = sizes / (1 + usual.known.sampling * sizes)
+    rows = n * sizes / np.maximum(n + sizes, 1)
     beyond = found.missing_rate - found.expected_missing_rate
-    p_values = [law.p_value(*each) for law, *each in zip(laws, found.distance, rows, strict=True)]
+    p_values = [law.p_value(d, m, resting) for law, d, m in zip(laws, found.distance, rows, strict=True)]
     missing_p = [law.missing_p(each) for law, each in zip(laws, beyond, strict=True)]
     return replace(found, p_value=np.maximum(found.p_value, p_values), missing_p=np.maximum(found.missing_p, missing_p))
 
@@ -175,7 +191,9 @@ def corrected(found: ComparedColumns, level: float) -> tuple[Move, ...]:
     return tuple(Move(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
 
 
-def _compare_numbers(found: ComparedColumns, seen: SeenColumns, priors: Vector, spread: Matrix | None) -> None:
+def _compare_numbers(
+    found: ComparedColumns, seen: SeenColumns, priors: Vector, spread: Matrix | None, usual: UsualColumns | None
+) -> None:
     columns = seen.known
     at = columns.numbers_at
     n, kept = seen.numbers.present, columns.kept
@@ -185,18 +203,36 @@ def _compare_numbers(found: ComparedColumns, seen: SeenColumns, priors: Vector, 
         # A Kolmogorov distance of a Gaussian process is governed by its largest variance, which is 1/4 per value; an
         # uncertain mix adds that of F_r(x) = sum_y p_y F_y(x): max_x F(x)' V F(x).
         sizes = np.divide(1.0, 1 / np.maximum(sizes, 1e-300) + 4 * by_mix, out=sizes, where=sizes > 0)
-    plain = seen.plain_distances
-    beyond = seen.numbers.distances(*columns.rising.at(columns.weights(priors), seen.numbers.upto, seen.numbers.below))
+    plain, weights = seen.plain_distances, columns.weights(priors)
+    if usual is None:
+        beyond = seen.numbers.distances(*columns.rising.at(weights, seen.numbers.upto, seen.numbers.below))
+    else:
+        beyond = _from_usual(seen, weights, usual)
+        sizes = sizes / (1 + usual.known.sampling * sizes)
     p_values = ks.series_p([plain, beyond], [columns.class_counts[at].sum(axis=1), sizes], n)
     found.n[at], found.plain_distance[at], found.distance[at], found.statistic[at] = n, plain, beyond, beyond
     found.plain_p[at], found.p_value[at] = np.where((n > 0) & (kept > 0), p_values, 1.0)
 
 
-def _compare_category(found: ComparedColumns, at: int, seen: SeenColumns, priors: Vector) -> None:
+def _from_usual(seen: SeenColumns, weights: Matrix, usual: UsualColumns) -> Vector:
+    """D of each number from what is usual at this time, at the ends of the cells in which blocks are compared."""
+    columns = seen.known
+    ends = columns.cell_ends
+    expected = columns.rising.at(weights, ends)[0]
+    expected += np.cumsum([usual.gaps[j] for j in columns.numbers_at], axis=1)
+    own = np.array([seen.numbers.of(row).within(each) for row, each in enumerate(ends)])
+    apart = np.abs(own / np.maximum(seen.numbers.present, 1)[:, None] - expected).max(axis=1)
+    return np.asarray(np.where((seen.numbers.present > 0) & (columns.kept > 0), apart, 0.0))
+
+
+def _compare_category(
+    found: ComparedColumns, at: int, seen: SeenColumns, priors: Vector, usual: UsualColumns | None
+) -> None:
     counts, profile = seen.categories[at], seen.known.categories[at]
     as_it_is = profile.class_counts / max(profile.class_counts.sum(), 1)
     plain = categories.chi_square(counts, profile.counts, as_it_is)
-    weighted = categories.chi_square(counts, profile.counts, priors * (1 - profile.missing))
+    beyond, known = (None, 0.0) if usual is None else (usual.gaps[at], usual.known.sampling)
+    weighted = categories.chi_square(counts, profile.counts, priors * (1 - profile.missing), beyond, known)
     found.n[at], found.statistic[at] = weighted.n, weighted.statistic
     found.distance[at], found.p_value[at] = weighted.distance, weighted.p_value
     found.plain_distance[at], found.plain_p[at] = plain.distance, plain.p_value

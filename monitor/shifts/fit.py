@@ -83,21 +83,31 @@ def positions(block: CoordinateBlock) -> Labels:
     return np.arange(block.at.start, block.at.stop)
 
 
-def match(moments: Moments, mean: Vector, events: int) -> Match:
+def match(moments: Moments, mean: Vector, events: int, when: Vector | None = None) -> Match:
     """Match the window's mean of the map's coordinates; twice, as the covariance depends on the answer.
 
     Where blocks of the hold-out differ by more than samples do, directions weigh by V in place of C, and T is held
-    against its values in the blocks. The effect is what is left over beyond sampling error in either case.
+    against its values in the blocks. The effect is what is left over beyond sampling error in either case. `when` says
+    how much of the window lies in each phase of a season that inputs follow: what is usual then is taken out first, and
+    what that is not known better than by some blocks comes on top of the window's own error.
     """
     # As shares sum to one only differences from the mean of the classes matter; what all have in common may be large.
     centre = moments.means.mean(axis=0)
     a, b = (moments.means - centre).T, mean - centre
     varied, law = _between_blocks(moments)
-    priors = _begun(moments, a, b, events, varied)
-    covariance = _covariance(moments, priors, events)
+    known, resting, all_events = 0.0, 1.0, events
+    if (then := moments.usual(when)) is not None:
+        b = b - then.beyond(moments.means, moments.scale)
+        known, resting = then.sampling, 1.0 + then.between
+        if varied is not None:
+            # Real time has other directions in each phase than in their mean: in a window of many more events than its
+            # blocks have, where nothing else is left, they would weigh too much.
+            events = min(events, round(then.events))
+    priors = _begun(moments, a, b, events, varied, known=known, resting=resting)
+    covariance = _covariance(moments, priors, events, known)
     sampling = ridged_inverse(covariance)
-    comparable = comparable_rows(moments.class_counts, priors, events)
-    weights = sampling if varied is None else varied.inverse(sampling, comparable)
+    comparable = comparable_rows(moments.class_counts, priors, events, known)
+    weights = sampling if varied is None else varied.inverse(sampling, comparable, resting)
     free, spread, identified = least_squares(a, b, weights @ a)
     priors = simplex(free)
     residual = b - a @ free
@@ -109,9 +119,16 @@ def match(moments: Moments, mean: Vector, events: int) -> Match:
     null = _null(product, statistic, rows_behind(moments, priors, events))
     effect = float(np.sqrt(max(statistic - null.mean, 0.0) / (null.inflation * comparable)))
     p_value, usual = null.p_value, float(null.mean)
-    if law is not None:
+    if law is not None and varied is not None:
         statistic = float(residual @ weights @ residual)
-        p_value, usual = law.p_value(statistic), float(np.exp(law.mean))
+        usual = float(np.exp(law.mean))
+        if all_events > events:
+            # What it has less of sampling error than a block is added as blocks have it in their mean.
+            rows = comparable_rows(moments.class_counts, priors, all_events, known)
+            statistic += usual * (
+                1 - varied.relative(rows * resting, b.size) / varied.relative(comparable * resting, b.size)
+            )
+        p_value = law.p_value(statistic)
     return Match(
         priors=priors,
         free=free,
@@ -126,15 +143,17 @@ def match(moments: Moments, mean: Vector, events: int) -> Match:
     )
 
 
-def _begun(moments: Moments, a: Matrix, b: Vector, events: int, varied: Variation | None) -> Vector:
+def _begun(
+    moments: Moments, a: Matrix, b: Vector, events: int, varied: Variation | None, *, known: float, resting: float
+) -> Vector:
     """The class mix by the covariance at the source priors."""
     priors = moments.source_priors
-    covariance = _covariance(moments, priors, events)
+    covariance = _covariance(moments, priors, events, known)
     if varied is None:
         weighted: Matrix = np.asarray(np.linalg.solve(ridged(covariance), a), dtype=np.float64)
     else:
-        rows = comparable_rows(moments.class_counts, priors, events)
-        weighted = varied.inverse(ridged_inverse(covariance), rows) @ a
+        rows = comparable_rows(moments.class_counts, priors, events, known)
+        weighted = varied.inverse(ridged_inverse(covariance), rows, resting) @ a
     return simplex(least_squares(a, b, weighted)[0])
 
 
@@ -156,6 +175,8 @@ class BlockMatches:
     """m_k."""
     windows: int
     """How many windows' lengths they make up: usually as many as there are blocks."""
+    resting: float = 1.0
+    """1 + g in their mean, where inputs follow a season."""
 
 
 @lru_cache(maxsize=REFERENCES_READY)
@@ -172,21 +193,24 @@ def block_matches(moments: Moments) -> BlockMatches | None:
         law = Law.of(_by_each_other(moments, blocks.joined, known)[0]).no_less_than(law)
     if law is not None:
         law = law.worth(blocks.stretches)
+        if blocks.mates is not None:
+            law = law.fitted(blocks.mates.fitted).rising(statistics)
     _, spread, _ = least_squares(moments.means.T, moments.means[0], known.sampling @ moments.means.T)
     return BlockMatches(
-        variation=shrunk(known.scaled, known.products, float(known.rows.mean())) if known.varied else None,
+        variation=shrunk(known.scaled, known.products, _mean_worth(known, blocks)) if known.varied else None,
         law=law,
         statistics=statistics,
         gaps=gaps,
         spread=spread @ known.covariance @ spread.T + np.diag(pi) - np.outer(pi, pi),
         rows=known.rows,
         windows=blocks.stretches,
+        resting=float(np.mean(blocks.resting)),
     )
 
 
 def _by_each_other(moments: Moments, blocks: BlockSums, known: "_Scatter") -> tuple[Vector, Matrix]:
     """T of each block, or stretch of blocks, matched with the others, and its class mix less that of these."""
-    means, seen, left = blocks.of_others / moments.scale, blocks.means / moments.scale, blocks.counts_of_others
+    means, seen, left = blocks.of_others / moments.scale, blocks.seen / moments.scale, blocks.counts_of_others
     statistics, gaps = np.zeros(len(seen)), np.zeros((len(seen), moments.source_priors.size))
     for k, weights in enumerate(_by_others(moments, known, blocks)):
         free, _, _ = least_squares(means[k].T, seen[k], weights @ means[k].T)
@@ -224,9 +248,14 @@ def _scatter(moments: Moments, blocks: BlockSums) -> _Scatter:
     sampling, rows = ridged_inverse(covariance), blocks.rows
     scaled = _scaled(moments, blocks)
     products = scaled @ sampling @ scaled.T
-    varied = not exchangeable(products, sampling @ covariance)
+    varied = not exchangeable(products, sampling @ covariance, blocks.correlation)
     without = [ridged_inverse(each) for each in present(moments.without, "covariances of folds")]
     return _Scatter(scaled, products, rows, covariance, sampling, without, varied)
+
+
+def _mean_worth(known: "_Scatter", blocks: BlockSums) -> float:
+    """The rows that a block's sampling error counts for beside what real time makes of it."""
+    return float(known.rows.mean() if blocks.mates is None else (blocks.rows * blocks.resting).mean())
 
 
 def _scaled(moments: Moments, blocks: BlockSums) -> Matrix:
@@ -241,14 +270,17 @@ def _by_others(moments: Moments, known: _Scatter, blocks: BlockSums) -> Iterator
     """
     parts = present(moments.blocks, "blocks")
     of_others: dict[int, Variation] = {}
-    for stretch, fold, rows in zip(blocks.stretch.tolist(), fold_of(blocks.stretch).tolist(), blocks.rows, strict=True):
+    resting = (np.ones(len(blocks.rows)) * blocks.resting).tolist()
+    each = zip(blocks.stretch.tolist(), fold_of(blocks.stretch).tolist(), blocks.rows, resting, strict=True)
+    for stretch, fold, rows, rested in each:
         weights = known.without[fold] * rows
         if known.varied:
             if stretch not in of_others:
-                scaled = _scaled(moments, parts.of(parts.stretch != stretch))
+                others = parts.of(parts.stretch != stretch)
+                scaled = _scaled(moments, others)
                 products = scaled @ known.without[fold] @ scaled.T
-                of_others[stretch] = shrunk(scaled, products, float(known.rows.mean()))
-            weights = of_others[stretch].inverse(weights, rows)
+                of_others[stretch] = shrunk(scaled, products, _mean_worth(known, others))
+            weights = of_others[stretch].inverse(weights, rows, rested)
         yield weights
 
 
@@ -257,20 +289,37 @@ def _between_blocks(moments: Moments) -> tuple[Variation | None, Law | None]:
     return (None, None) if matches is None else (matches.variation, matches.law)
 
 
-def exchangeable(products: Matrix, b: Matrix) -> bool:
+def exchangeable(products: Matrix, b: Matrix, correlation: Matrix | None = None) -> bool:
     """Whether blocks are no more different than samples: neither far from the others, nor in the same directions.
 
     Under sampling z_k is normal with covariance B = W C. Far: sum_k |z_k|^2 has mean K tr B and variance 2 K tr B^2. In
     the same directions: z_j' z_k + tr B / (K - 1) has mean 0 (each is held against the others, so all are nearly 0 in
-    sum), and its square has mean tr B^2 and variance 2 (tr B^2)^2 + 6 tr B^4.
+    sum), and its square has mean tr B^2 and variance 2 (tr B^2)^2 + 6 tr B^4. Blocks that are held against those of
+    their phase alone are correlated by R: z_j' z_k has mean R_jk tr B, and sum_k |z_k|^2 variance 2 |R|^2 tr B^2.
     """
     number = len(products)
     square = b @ b
     t1, t2, t4 = float(np.trace(b)), float(np.trace(square)), float(np.vdot(square.T, square))
-    far = (float(np.trace(products)) - number * t1) / np.sqrt(2 * number * t2)
-    pairs = products[np.triu_indices(number, 1)] + t1 / (number - 1)
+    free = number if correlation is None else float((correlation**2).sum())
+    far = (float(np.trace(products)) - number * t1) / np.sqrt(2 * free * t2)
+    above = np.triu_indices(number, 1)
+    pairs = products[above] - t1 * (-1 / (number - 1) if correlation is None else correlation[above])
     alike = (float((pairs**2).sum()) - pairs.size * t2) / np.sqrt(pairs.size * (2 * t2**2 + 6 * t4))
     return bool(max(far, alike) < EXCHANGEABLE)
+
+
+def explained(moments: Moments, plain: BlockSums, seasonal: BlockSums) -> float:
+    """How much of what blocks differ by, beyond their class mixes, goes with the phase: each by the others."""
+    sampling = ridged_inverse(moments.covariance)
+
+    def differ(blocks: BlockSums) -> float:
+        away = blocks.residuals / moments.scale
+        squares = np.einsum("kd,de,ke->k", away, sampling, away)
+        return float((squares / blocks.resting).mean())
+
+    if not len(seasonal.counts) or not (whole := differ(plain)) > 0:
+        return 0.0
+    return max(1.0 - differ(seasonal) / whole, 0.0)
 
 
 def alike_neighbours(moments: Moments, blocks: BlockSums) -> int:
@@ -285,7 +334,7 @@ def alike_neighbours(moments: Moments, blocks: BlockSums) -> int:
     """
     sampling, scaled = ridged_inverse(moments.covariance), _scaled(moments, blocks)
     products, number = scaled @ sampling @ scaled.T, len(scaled)
-    if exchangeable(products, sampling @ moments.covariance):
+    if exchangeable(products, sampling @ moments.covariance, blocks.correlation):
         return 1
     square = float(np.trace(products)) / number
     effective = float(np.trace(products)) ** 2 / float((products**2).sum())
@@ -298,10 +347,11 @@ def alike_neighbours(moments: Moments, blocks: BlockSums) -> int:
     return round(time)
 
 
-def comparable_rows(class_counts: Vector, priors: Vector, events: int) -> float:
-    """The harmonic size of a window and a reweighted reference: 1 / (1/n + 1/m)."""
+def comparable_rows(class_counts: Vector, priors: Vector, events: int, known: float = 0.0) -> float:
+    """The harmonic size of a window and a reweighted reference: 1 / (1/n + 1/m), and `known` in what they sum to."""
     m = effective_size(class_counts, priors)
-    return events * m / (events + m) if m > 0 else 0.0
+    rows = events * m / (events + m) if m > 0 else 0.0
+    return rows / (1 + known * rows)
 
 
 def mix_moved(
@@ -365,10 +415,12 @@ def cohen_w(priors: Vector, source: Vector) -> float:
     return float(np.sqrt(((priors - source) ** 2 / source).sum()))
 
 
-def _covariance(moments: Moments, priors: Vector, events: int) -> Matrix:
-    """C(p), the covariance of the mean map under label shift alone, at these priors."""
+def _covariance(moments: Moments, priors: Vector, events: int, known: float = 0.0) -> Matrix:
+    """C(p), the covariance of the mean map under label shift alone, at these priors; what is usual at its time is
+    `known` as well as a mean of 1 / known events of the hold-out."""
     counts = moments.class_counts
     weights = priors / events + np.divide(priors**2, counts, out=np.zeros_like(priors), where=counts > 0)
+    weights = weights + known * moments.source_priors
     return np.asarray((weights @ moments.within.reshape(counts.size, -1)).reshape(moments.within.shape[1:]))
 
 

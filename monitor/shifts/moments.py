@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from monitor.arrays import Labels, Matrix, Vector
 from monitor.limits import KURTOSIS_ROWS
-from monitor.shifts.blocks import BlockSums
+from monitor.shifts.blocks import BlockSums, usual_inputs
+from monitor.shifts.phases import UsualInputs
 from monitor.tolerances import (
     CONSTANT_SPREAD,
     COVARIANCE_PRIOR_ROWS,
@@ -63,6 +64,10 @@ class Moments:
     def covariance(self) -> Matrix:
         """C = sum_y pi_y S_y."""
         return np.asarray(np.tensordot(self.source_priors, self.within, axes=1))
+
+    def usual(self, when: Vector | None) -> UsualInputs | None:
+        """What is usual of the map at the time of a window; None where inputs follow no season."""
+        return usual_inputs(self.blocks, when)
 
     def at(self, coordinates: Labels) -> "Moments":
         """The same for some of the coordinates."""

@@ -22,6 +22,7 @@ from monitor.shifts.moments import CoordinateBlock, Moments, moments_of
 from monitor.shifts.novelty import Landscape
 from monitor.shifts.projections import Projections, fitted
 from monitor.shifts.resolution import SINGLE, Resolution
+from monitor.shifts.seasonal_columns import SeasonalColumns, UsualColumns, usual_columns
 from monitor.shifts.unusual_values import unusual_shares
 from monitor.tolerances import FEWEST_BLOCKS
 
@@ -51,10 +52,30 @@ class Prepared:
     """Features that are in no test."""
     hold_out: Blocks | None
     """The hold-out in time order; None where it was not cut into blocks enough."""
+    seasonal: "Prepared | None" = None
+    """The same for windows whose inputs are held against the same time of their season."""
 
     def feature_name(self, number: int) -> str:
         """The name of a column of the features."""
         return self.features.names[number]
+
+    def usual_features(self, when: Vector | None) -> UsualColumns | None:
+        """What is usual of the features at a time of their season; None where they follow none."""
+        known, held = self.moments.usual(when), self._seasonal
+        if known is None or held is None or when is None:
+            return None
+        return usual_columns(self.features, when @ held.gaps, when @ held.missing_gaps, known)
+
+    def usual_scores(self, when: Vector | None) -> UsualColumns | None:
+        """The same of the posteriors."""
+        known, held = self.moments.usual(when), self._seasonal
+        if known is None or held is None or when is None:
+            return None
+        return usual_columns(self.posteriors, when @ held.score_gaps, np.zeros(len(self.posteriors)), known)
+
+    @property
+    def _seasonal(self) -> SeasonalColumns | None:
+        return None if self.hold_out is None else self.hold_out.seasonal
 
 
 @lru_cache(maxsize=REFERENCES_READY)
@@ -92,7 +113,8 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
     standardised = None
     if projections is not None and sample.features is not None:
         standardised = projections.standardised(sample.features)
-    return Prepared(
+    moments = moments_of(mapped, sample.labels, reference.source_priors, None if cut is None else cut.fold_of_sample)
+    of_windows = Prepared(
         source_priors=reference.source_priors,
         class_counts=counts,
         posteriors=posteriors,
@@ -100,17 +122,29 @@ def prepare(reference: ShiftReference, resolution: Resolution | None = None) -> 
         resolution=resolution,
         blocks=tuple(blocks),
         projections=projections,
-        moments=replace(
-            moments_of(mapped, sample.labels, reference.source_priors, None if cut is None else cut.fold_of_sample),
-            blocks=None if cut is None else _sums(cut, mapped, sample.labels, reference),
-        ),
+        moments=moments,
         landscape=None if standardised is None else novelty.landscape(standardised, sample.labels, classes),
         sample=sample,
         standardised=standardised,
         unusual=unusual,
         untested=(*reference.calendar, *reference.ignored),
-        hold_out=cut,
+        hold_out=None,
     )
+    if cut is None:
+        return of_windows
+
+    def held_against(blocks: Blocks) -> Prepared:
+        sums = _sums(blocks, mapped, sample.labels, reference)
+        return replace(of_windows, moments=replace(moments, blocks=sums), hold_out=blocks)
+
+    return replace(held_against(cut.at_any_time), seasonal=None if cut.seasonal is None else held_against(cut))
+
+
+def at_time(reference: Prepared, start: int, end: int) -> Prepared:
+    """By which a window of this time is compared."""
+    seasonal = reference.seasonal
+    held = None if seasonal is None else seasonal.hold_out
+    return reference if seasonal is None or held is None or held.when(start, end) is None else seasonal
 
 
 def _sums(cut: Blocks, mapped: Matrix, labels: Labels, reference: ShiftReference) -> BlockSums:
@@ -191,7 +225,7 @@ def _sampled_moments(rows: Matrix, reference: Prepared, picked: Flags | None = N
     """The moments of the mapped rows of the sample, or of some of them."""
     classes, held = reference.class_counts.size, reference.hold_out
     labels = reference.sample.labels if picked is None else np.where(picked, reference.sample.labels, -1)
-    if held is None or not varied:
+    if held is None or not (varied or held.seasonal is not None):
         return moments_of(rows, labels, reference.source_priors)
     moments = moments_of(rows, labels, reference.source_priors, held.fold_of_sample)
     some = labels >= 0

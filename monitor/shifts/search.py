@@ -70,7 +70,7 @@ def _hopeless(looked: Looked, reference: Prepared, suspects: list[int]) -> bool:
     if not kept:
         return False
     at = np.concatenate([fit.positions(block) for block in kept])
-    match = fit.match(part(reference, tuple(at.tolist())), looked.mean[at], looked.events)
+    match = fit.match(part(reference, tuple(at.tolist())), looked.mean[at], looked.events, looked.when)
     return match.p_value < HOPELESS
 
 
@@ -81,5 +81,5 @@ def _without(looked: Looked, reference: Prepared, columns: frozenset[int]) -> Ma
     mean: Vector = looked.mean[at] * reference.moments.scale[at]
     if blind is not None and looked.standardised is not None and looked.joint is not None:
         mean = np.concatenate([mean, blind.mean(looked.standardised) if columns else looked.joint])
-    match = fit.match(moments, mean / moments.scale, looked.events)
+    match = fit.match(moments, mean / moments.scale, looked.events, looked.when)
     return match if match.identified else None

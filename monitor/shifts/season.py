@@ -23,7 +23,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.arrays import Labels, Matrix, Vector
+from monitor.arrays import Flags, Labels, Matrix, Vector
+from monitor.shifts.phases import Mates, Phases
+from monitor.tolerances import FEWEST_OF_PHASE, INPUT_PHASES, KNOWN_TIME
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +75,29 @@ class Season:
         return self._drawn(np.where(events > 0, (left + self._overall) / (events + 1) - self._mean, 0.0))
 
     @property
+    def phases(self) -> Phases:
+        """Of inputs, of which less is known than of the class mix: there are fewer."""
+        return phases_of_inputs(self.length, self.window)
+
+    def mates(self, starts: Labels, stretch: Labels) -> Mates:
+        """Blocks with such starts by the phase of inputs."""
+        slot = starts // self.window
+        phase = self.phases.of(slot * self.window + self.window // 2)
+        return Mates(np.where(often_enough(phase, slot * self.window // self.length), phase, -1), stretch,
+                     self.phases.number)  # fmt: skip
+
+    def when(self, start: int, end: int, known: Flags) -> Vector | None:
+        """How much of a window's events lies in each phase of inputs, as usual; None where it does not say when it was,
+        or too much of it lies where nothing is known."""
+        if end <= start:
+            return None
+        events = self.phases.overlap(start, end) * self._traffic
+        inside = float(events[known].sum())
+        if inside <= 0 or inside < KNOWN_TIME * float(events.sum()):
+            return None
+        return np.asarray(np.where(known, events, 0.0) / inside)
+
+    @property
     def explained(self) -> float:
         """How much of the variance of the mix between windows' lengths goes with the phase."""
         shares = self._shares
@@ -105,6 +130,14 @@ class Season:
     def _number(self) -> Labels:
         """Which of the phases that occur each of them is."""
         return np.unique(self._phases, return_inverse=True)[1]
+
+    @cached_property
+    def _traffic(self) -> Vector:
+        """Events by phase of inputs."""
+        phase = self.phases.of(self.starts + self.window // 2)
+        return np.asarray(
+            np.bincount(phase, weights=self.counts.sum(axis=1), minlength=self.phases.number), dtype=np.float64
+        )
 
     @cached_property
     def _of_phase(self) -> Matrix:
@@ -154,3 +187,14 @@ class Season:
         least = self._overall / (float(self.counts.sum()) + 1)
         mix = np.maximum(self._overall + self._believed * away, least)
         return np.asarray(mix / mix.sum(axis=-1, keepdims=True))
+
+
+def phases_of_inputs(length: int, window: int) -> Phases:
+    """As long as a window at least, and not too many to have some blocks each."""
+    return Phases(length, min(length // window, INPUT_PHASES))
+
+
+def often_enough(phase: Labels, season: Labels) -> Flags:
+    """Which blocks lie in a phase that enough seasons had a block of."""
+    seasons = np.unique(np.stack([phase, season]), axis=1)[0]
+    return np.asarray(np.bincount(seasons, minlength=int(phase.max(initial=0)) + 1)[phase] >= FEWEST_OF_PHASE)

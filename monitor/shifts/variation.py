@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from monitor.arrays import Matrix, Vector
-from monitor.tolerances import SMALLEST_VARIANCE, USUAL_SPREAD, USUAL_SPREAD_WORTH, WHOLE_BLOCKS
+from monitor.tolerances import FEWEST_OF_PHASE, SMALLEST_VARIANCE, USUAL_SPREAD, USUAL_SPREAD_WORTH, WHOLE_BLOCKS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +67,19 @@ class Law:
         square = (USUAL_SPREAD_WORTH * USUAL_SPREAD**2 + degrees * self.spread**2) / together
         return replace(self, spread=math.sqrt(square), blocks=windows, degrees=together)
 
+    def fitted(self, means: int) -> "Law":
+        """The same where what is left beside so many means has such statistics; the degrees of freedom are no more than
+        a few blocks of each leave."""
+        left = min(self.blocks - means, self.blocks / FEWEST_OF_PHASE)
+        return replace(self, degrees=max(min(self.degrees, left), 1.0))
+
+    def rising(self, statistics: Vector) -> "Law":
+        """The same with the spread of the upper half, where that is larger: real time has other directions in each
+        phase than in their mean, and in some of them statistics rise far."""
+        logs = np.log(np.maximum(statistics, np.finfo(np.float64).tiny))
+        above = logs[logs > np.median(logs)] - np.median(logs)
+        return replace(self, spread=max(self.spread, float(np.sqrt((above**2).mean())) if above.size else 0.0))
+
     def p_value(self, statistic: float) -> float:
         """P(t_{K-1} > (ln T - mean) / (s sqrt(1 + 1/K)))."""
         if statistic <= 0:
@@ -94,8 +107,13 @@ class Variation:
     design_effect: float
     """mu."""
 
-    def inverse(self, sampling: Matrix, rows: float) -> Matrix:
-        """V(n)^-1 where `sampling` is the inverse of the sampling covariance and the window counts for so many rows."""
+    def inverse(self, sampling: Matrix, rows: float, resting: float = 1.0) -> Matrix:
+        """V(n)^-1 where `sampling` is the inverse of the sampling covariance and the window counts for so many rows.
+
+        `resting` is how many times as much real time makes of it as of a block.
+        """
+        if resting != 1.0:
+            return self.inverse(sampling * resting, rows * resting) / resting
         floor, levels = self._at(self.floor, rows), self._at(self.levels, rows)
         seen = sampling @ self.directions
         beyond = np.maximum(levels - floor, 0.0) / rows

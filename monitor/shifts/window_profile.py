@@ -111,26 +111,36 @@ class Lens:
     rows: float
     """What a window of a block's length counts for."""
 
-    def profile(self, mean: Vector, events: int) -> WindowProfile | None:
-        """Of a window's mean of the map before scaling; None where it lacks some of it."""
+    def profile(self, mean: Vector, events: int, when: Vector | None = None) -> WindowProfile | None:
+        """Of a window's mean of the map before scaling; None where it lacks some of it, or nobody knows when it was and
+        its inputs follow a season."""
+        usual = self.moments.usual(when)
+        if usual is None and self.moments.blocks is not None and self.moments.blocks.mates is not None:
+            return None
+        if usual is None:
+            return self._profile(mean, events, 0.0, 0.0)
+        return self._profile(mean, min(events, round(usual.events)), usual.sampling, usual.between)
+
+    def _profile(self, mean: Vector, events: int, sampling: float, between: float) -> WindowProfile | None:
         if mean.size != self.moments.scale.size or not np.isfinite(mean).all():
             return None
         pi = self.moments.source_priors
         parts = self.matrix @ (mean / self.moments.scale - pi @ self.moments.means)
         parts[-pi.size :] += pi
-        rows = fit.comparable_rows(self.moments.class_counts, self.moments.source_priors, events)
-        return WindowProfile(parts.astype(np.float32), self.ends, self.of_feature, rows, self.relative(rows))
+        rows = fit.comparable_rows(self.moments.class_counts, self.moments.source_priors, events, sampling)
+        relative = self.relative(rows, 1.0 + between)
+        return WindowProfile(parts.astype(np.float32), self.ends, self.of_feature, rows, relative)
 
     def of_blocks(self) -> Iterator["BlockProfile"]:
         """The blocks of the hold-out in their order; none where they are parts of windows, more alike than these."""
         if self.moments.blocks is None or not self.moments.blocks.whole_windows:
             return
-        means, inputs = self.moments.blocks.means, self.input_moments
-        events = self.moments.blocks.counts.sum(axis=1).astype(int).tolist()
+        blocks, inputs = self.moments.blocks, self.input_moments
+        means, events = blocks.seen, blocks.counts.sum(axis=1).astype(int).tolist()
         own = repeat(None, len(means)) if inputs is None else fit.weights_by_others(inputs)
-        pairs = zip(means, events, fit.weights_by_others(self.moments), own, strict=True)
-        for mean, number, weights, input_weights in pairs:
-            profile = self.profile(mean, number)
+        pairs = zip(means, events, *blocks.error_of_usual, fit.weights_by_others(self.moments), own, strict=True)
+        for mean, number, sampling, between, weights, input_weights in pairs:
+            profile = self._profile(mean, number, sampling, between)
             if profile is not None:
                 yield BlockProfile(profile, mean / self.moments.scale, weights, input_weights)
 
@@ -147,10 +157,12 @@ class Lens:
         own = difference[self.inputs_at]
         return float(own @ _with_mix(weights, self.input_moments, self.mix) @ own)
 
-    def relative(self, rows: float) -> float:
+    def relative(self, rows: float, resting: float = 1.0) -> float:
         """How many times as much as a block a window that counts for so many rows varies."""
         varied = None if self.blocks is None else self.blocks.variation
-        return self.rows / rows if varied is None else varied.relative(rows, self.moments.scale.size)
+        if self.blocks is None or varied is None:
+            return self.rows / rows
+        return varied.relative(rows * resting, self.moments.scale.size) * resting / self.blocks.resting
 
 
 @lru_cache(maxsize=REFERENCES_READY)
@@ -193,7 +205,8 @@ def _inverses(moments: Moments, blocks: BlockMatches | None, rows: float) -> tup
     """Of the covariance of one event, and of a window of a block's length."""
     sampling = ridged_inverse(np.tensordot(moments.source_priors, moments.within, axes=1))
     varied = None if blocks is None else blocks.variation
-    return sampling, sampling * rows if varied is None else varied.inverse(sampling * rows, rows)
+    resting = 1.0 if blocks is None else blocks.resting
+    return sampling, sampling * rows if varied is None else varied.inverse(sampling * rows, rows, resting)
 
 
 def _mix_covariance(moments: Moments, blocks: BlockMatches | None, rows: float) -> Matrix:

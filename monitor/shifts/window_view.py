@@ -65,6 +65,8 @@ class Looked:
     """Of the rows."""
     landscape: Landscape | None
     """Where the reference's classes lie."""
+    when: Vector | None = None
+    """How much of the window lies in each phase of a season that inputs follow; None where they follow none."""
 
     @cached_property
     def distances(self) -> Vector | None:
@@ -83,8 +85,9 @@ def look(window: Window, reference: Prepared) -> Looked:
         features = seen_columns(reference.features, table)
         if reference.projections is not None:
             standardised = reference.projections.standardised(table)
+    when = None if reference.hold_out is None else reference.hold_out.when(window.key.start, window.key.end)
     joint = _joint_mean(standardised, reference)
-    looked = Looked(window.events, posteriors, features, joint, np.zeros(0), standardised, reference.landscape)
+    looked = Looked(window.events, posteriors, features, joint, np.zeros(0), standardised, reference.landscape, when)
     scores = column_sums(window.posteriors)[:-1] / window.events
     return replace(looked, mean=_mean(looked, scores, reference))
 
@@ -136,7 +139,7 @@ def look_at_all(window: Window, rows: Looked, left_out: Tally, reference: Prepar
         categories = dict(zip(columns.categories, of_each, strict=False))
         features = SeenColumns(columns, events, placed, categories, numbers["missing"].astype(np.float64))
     joint = None if rows.standardised is None else together.sum("joint sums") / events
-    looked = Looked(events, posteriors, features, joint, np.zeros(0), rows.standardised, reference.landscape)
+    looked = Looked(events, posteriors, features, joint, np.zeros(0), rows.standardised, reference.landscape, rows.when)
     return replace(looked, mean=_mean(looked, together.sum("score sums") / events, reference))
 
 

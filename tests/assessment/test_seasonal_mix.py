@@ -11,7 +11,7 @@ from monitor.assessment import assess
 from monitor.assessment.verdict import Verdict
 from monitor.errors import InputError
 from monitor.ports.schema import Feature, StreamSchema
-from monitor.reference.blocks import cut
+from monitor.reference.blocks import Seasonal, cut
 from monitor.windows import WindowKey
 from monitor.windows.window import Window
 from tests.assessment import worlds
@@ -40,7 +40,8 @@ def reference(season):
     hours = range(DAYS * 24)
     rows, labels = (np.concatenate(part) for part in zip(*(hour_of_events(h, rng) for h in hours), strict=True))
     times = np.repeat(np.array(hours), EVENTS) * HOUR + np.tile(np.arange(EVENTS), DAYS * 24) * 1_000_000
-    return worlds.cheaply(SCHEMA, worlds.posteriors(rows), labels, rows, cut("1h", labels.size, times, season))
+    followed = None if season is None else Seasonal(season)
+    return worlds.cheaply(SCHEMA, worlds.posteriors(rows), labels, rows, cut("1h", labels.size, times, followed))
 
 
 def window(hour, like=None, seed=0):
@@ -111,4 +112,4 @@ def test_a_season_survives_its_file(tmp_path) -> None:
 def test_a_season_that_the_hold_out_cannot_know_is_refused_in_words(block, season, days, words) -> None:
     times = np.arange(days * 24 * 10) * (HOUR // 10)
     with pytest.raises(InputError, match=words):
-        cut(block, times.size, times, season)
+        cut(block, times.size, times, Seasonal(season))

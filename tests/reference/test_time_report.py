@@ -103,6 +103,23 @@ def test_the_command_takes_a_season_and_says_how_much_goes_with_it(tmp_path, cap
     )
 
 
+def test_the_command_has_inputs_follow_the_season_too(tmp_path, capsys) -> None:
+    lines(tmp_path / "h.jsonl")
+    given = ["reference", "build", str(tmp_path / "h.jsonl"), "-o", str(tmp_path / "a.ref"), "--season-inputs"]
+    assert main([*given, "--block", "1d"]) == 1
+    assert "say --season too" in capsys.readouterr().err
+    assert main([*given, "--block", "1d", "--season", "2d"]) == 0
+    assert 0 <= Reference.load(tmp_path / "a.ref").blocks.inputs_explained < 0.1
+    assert "they hardly follow it, and are held against the whole hold-out" in " ".join(capsys.readouterr().out.split())
+
+
+def test_inputs_of_a_regressor_that_are_to_follow_a_season_are_refused_in_words(tmp_path, capsys) -> None:
+    (tmp_path / "h.jsonl").write_text('{"prediction": 1.5, "label": 1.0, "features": {"x": 2.0}}\n' * 200)
+    given = ["reference", "build", str(tmp_path / "h.jsonl"), "-o", str(tmp_path / "a.ref"), "--season-inputs"]
+    assert main([*given, "--block", "1d", "--season", "2d"]) == 1
+    assert "--season-inputs: of classifiers only" in capsys.readouterr().err
+
+
 def test_shorter_blocks_in_place_of_few_are_said() -> None:
     found = time_report.measured(fitted(1_000))
     assert (found["number"], found["parts"]) == (21, 7)
