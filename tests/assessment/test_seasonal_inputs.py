@@ -18,6 +18,7 @@ from monitor.shifts.fit import block_matches
 from monitor.windows import WindowKey
 from monitor.windows.window import Window
 from tests.assessment import worlds
+from tests.marks import in_chaos
 
 HOUR = 3_600_000_000
 EVENTS, DAYS = 120, 20
@@ -69,7 +70,7 @@ def not_stable(windows, held):
     return sum(assess(one, held).verdict is not Verdict.STABLE for one in windows)
 
 
-@pytest.mark.parametrize("times", [1, 4, 16])
+@pytest.mark.parametrize("times", [1, in_chaos(4), 16])
 def test_hours_as_they_always_are_are_no_shift_however_many_events_they_have(times) -> None:
     """What is usual at an hour is known of four days: no better in a window of many events."""
     assert not_stable([window(hour, times, events=times * EVENTS) for hour in range(24)], reference(FOLLOWED)) <= 2
