@@ -186,6 +186,10 @@ class SinkSettings:
         """What the types cannot say."""
         if self.max_message_bytes < 1_000:
             yield f"want `max_message_bytes` of at least 1000, got {self.max_message_bytes}"
+        others = ("results", "recalibrations", "events", "alarms", "dead_letters")
+        for name in others if self.states is not None else ():
+            if getattr(self, name) == self.states:
+                yield f"want a topic for `states` alone, they are read back by key: `{name}` has {self.states}, too"
         yield from _not_positive(self, "transaction_timeout", "commit_timeout")
 
     def topic(self, channel: Channel) -> str | None:

@@ -96,6 +96,15 @@ def test_a_pair_has_to_fit_together() -> None:
     assert keys == {"source.group", "sink.bootstrap", "sink.driver", "source.isolation"}
 
 
+def test_states_have_a_topic_of_their_own() -> None:
+    given = {"bootstrap": "a:1", "results": "r", "recalibrations": "r"}
+    sink_settings({**given, "states": "s"})
+    with pytest.raises(ConfigurationError) as caught:
+        sink_settings({**given, "states": "r", "dead_letters": "d"})
+    alone = "sink: want a topic for `states` alone, they are read back by key"
+    assert [*caught.value.problems] == [f"{alone}: `results` has r, too", f"{alone}: `recalibrations` has r, too"]
+
+
 def test_problems_of_both_ends_are_listed_together() -> None:
     with pytest.raises(ConfigurationError) as caught:
         pair(("//a:1", {}), ("//a:1/r", {"delivry": "at-least-once"}), Path())
