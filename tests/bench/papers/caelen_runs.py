@@ -98,7 +98,7 @@ def _intensity(kind: str, train: tuple[Matrix, Labels], test: tuple[Matrix, Labe
     g, classes = fitted.model.predict_proba(test[0]), int(y.max()) + 1
     source, true = (np.bincount(labels, minlength=classes) / labels.size for labels in (y, test[1]))
     stopped = em.stopped(g, source, fitted.model.predict_proba(x), y)
-    tally, said = confusion(fitted.unseen, y), counting.counts(g)
+    tally, said = confusion(fitted.unseen, y), counting.predictions(g).sum(axis=0)
     bent = calibration.fit(np.maximum(fitted.unseen, 1e-9), y, "bias-corrected-temperature")(np.maximum(g, 1e-9))
     priors: dict[str, Vector] = {
         "source": source,

@@ -168,7 +168,7 @@ def measures(scores: Scores) -> list[float]:
     """What SLD does to priors and posteriors, against classify-and-count and the posteriors as they were."""
     g = scores.test / scores.test.sum(axis=1, keepdims=True)
     source, true = (np.bincount(y, minlength=g.shape[1]) / y.size for y in (scores.unseen_labels, scores.test_labels))
-    before, after = counting.counts(g) / EVENTS, em.sld(g, source)
+    before, after = counting.predictions(g).sum(axis=0) / EVENTS, em.sld(g, source)
     moved = bayes.correct(g, source, after.priors)
     best, mean = em.maximum_likelihood(g, source).priors, g.mean(axis=0)
     found = [quality.normalised_absolute_error(source, true)]
@@ -202,7 +202,7 @@ def _with_hold_out(scores: Scores, *, margins: bool) -> list[float]:
     assessment = assess(Window.of(g), Reference.fit(held, scores.unseen_labels, seed=0))
     source, true = (np.bincount(y, minlength=g.shape[1]) / y.size for y in (scores.unseen_labels, scores.test_labels))
     after, feed = em.sld(calibrated.test, source).priors, assessment.recalibration
-    priors = (counting.counts(g) / EVENTS, after, assessment.estimates["em"].priors, assessment.prevalence.priors)
+    priors = (counting.predictions(g).sum(axis=0) / EVENTS, after, assessment.estimates["em"].priors, assessment.prevalence.priors)
     moved = (g, bayes.correct(calibrated.test, source, after), corrected_rows(g, feed))
     return [
         *(quality.normalised_absolute_error(true, p) for p in priors),
