@@ -202,7 +202,12 @@ def _with_hold_out(scores: Scores, *, margins: bool) -> list[float]:
     assessment = assess(Window.of(g), Reference.fit(held, scores.unseen_labels, seed=0))
     source, true = (np.bincount(y, minlength=g.shape[1]) / y.size for y in (scores.unseen_labels, scores.test_labels))
     after, feed = em.sld(calibrated.test, source).priors, assessment.recalibration
-    priors = (counting.predictions(g).sum(axis=0) / EVENTS, after, assessment.estimates["em"].priors, assessment.prevalence.priors)
+    priors = (
+        counting.predictions(g).sum(axis=0) / EVENTS,
+        after,
+        assessment.estimates["em"].priors,
+        assessment.prevalence.priors,
+    )
     moved = (g, bayes.correct(calibrated.test, source, after), corrected_rows(g, feed))
     return [
         *(quality.normalised_absolute_error(true, p) for p in priors),
