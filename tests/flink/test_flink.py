@@ -143,6 +143,7 @@ class Run:
             raise AssertionError(f"{error}\n{self.cluster.account(self.job)}") from error
 
     def kill_python(self) -> None:
+        self.checkpointed()  # one that is killed while it starts may be waited for
         restored = self.cluster.checkpoints(self.job, "restored")
         self._wait(lambda: self.cluster.kill_python() > 0, "a worker that runs Python")
         self._restarted(restored)
